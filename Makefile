@@ -1,0 +1,45 @@
+VENV ?= .venv
+PYTHON ?= python3
+ARGS ?=
+
+LOCK_COMMENT = \# Every version that Graticule is tested with, all extras, with hashes. Made by `make lock`.
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format bench lock clean
+
+help: ## List these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: ## Install everything that is missing: Python packages, PostgreSQL, PostGIS
+	@VENV="$(VENV)" $(PYTHON) scripts/setup.py
+
+demo: setup ## Start Graticule and walk through an example
+	@$(VENV)/bin/graticule demo $(ARGS)
+
+test: setup ## Run the tests; ARGS="-k name" chooses
+	@$(VENV)/bin/pytest -n auto --dist worksteal $(ARGS)
+
+lint: setup ## Check style, types and the direction of imports
+	@failed=; \
+	$(VENV)/bin/ruff check . || failed=1; \
+	$(VENV)/bin/ruff format --check . || failed=1; \
+	$(VENV)/bin/mypy || failed=1; \
+	$(VENV)/bin/lint-imports || failed=1; \
+	test -z "$$failed"
+
+format: setup ## Bring the code into its form
+	@$(VENV)/bin/ruff check --fix-only .
+	@$(VENV)/bin/ruff format .
+
+bench: setup ## Measure; ARGS are passed on
+	@$(VENV)/bin/python -m benchmarks $(ARGS)
+
+lock: setup ## Bring requirements.lock up to pyproject.toml; ARGS=--upgrade takes the newest versions
+	@$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --all-extras --generate-hashes --no-header \
+		$(ARGS) pyproject.toml -o requirements.lock
+	@{ printf '%s\n' '$(LOCK_COMMENT)'; cat requirements.lock; } > requirements.lock.new
+	@mv requirements.lock.new requirements.lock
+
+clean: ## Remove caches and what was built; .venv and the data in .graticule stay
+	@rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage build dist
+	@find src tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} +

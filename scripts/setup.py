@@ -1,0 +1,278 @@
+"""Make this checkout ready to run, with nothing but Python: `make setup`.
+
+Each step looks first and acts only when something is missing; when all is there, nothing is said.
+The file is read by old versions of Python too, if only to tell that they are too old.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+ROOT = Path(__file__).resolve().parent.parent
+OLDEST = (3, 11)
+TAIL_LINES = 15
+
+
+class SetupError(Exception):
+    """A step failed; the message is one line for the user."""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The virtual environment, and what this script keeps in it."""
+
+    path: Path
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter."""
+        return self.path / "bin" / "python"
+
+    @property
+    def graticule(self) -> Path:
+        """The command that is installed into it."""
+        return self.path / "bin" / "graticule"
+
+    @property
+    def stamp(self) -> Path:
+        """The file that tells what was installed."""
+        return self.path / "graticule-setup.stamp"
+
+    @property
+    def log(self) -> Path:
+        """The file with the output of the installation."""
+        return self.path / "graticule-setup.log"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Do every step; return the exit status."""
+    try:
+        require_python(sys.version_info[:3])
+        environment = chosen_environment(arguments, os.environ)
+        version = ready_environment(environment)
+        install(environment, version)
+        consult_doctor(environment)
+    except SetupError as error:
+        print(f"setup: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nsetup: interrupted; run it again to go on.", file=sys.stderr)
+        return 130
+    return 0
+
+
+# Python
+
+
+def require_python(version: tuple[int, ...]) -> None:
+    """Refuse a Python that is too old, naming a newer one that is there."""
+    if version >= OLDEST:
+        return
+    found = ".".join(map(str, version))
+    newer = next((name for name in ("python3.13", "python3.12", "python3.11") if shutil.which(name)), None)
+    advice = (
+        f"Run `make setup PYTHON={newer}`." if newer else "Install a newer one, and name it: `make setup PYTHON=…`."
+    )
+    raise SetupError(f"Graticule needs Python 3.11 or newer, and this is {found}. {advice}")
+
+
+def has_ensurepip() -> bool:
+    """Tell whether this Python can make virtual environments; Debian ships that part separately."""
+    importlib.invalidate_caches()
+    return importlib.util.find_spec("ensurepip") is not None
+
+
+def require_ensurepip() -> None:
+    """Install the missing part of Python where that is possible."""
+    # The first brings the part for the system's default Python, the second the one for this Python.
+    for package in ("python3-venv", f"python3.{sys.version_info[1]}-venv"):
+        if has_ensurepip():
+            return
+        install_package(package)
+    if not has_ensurepip():
+        raise SetupError("this Python has no ensurepip, and python3-venv did not bring it. Install it by hand.")
+
+
+def install_package(package: str) -> None:
+    """Install a package of the system by apt-get."""
+    apt = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]
+    prefix = privileges(is_root=os.geteuid() == 0, has_sudo=shutil.which("sudo") is not None, asks=sys.stdin.isatty())
+    if prefix is None or shutil.which("apt-get") is None:
+        raise SetupError(f"Python cannot make virtual environments. As root, run: apt-get install {package}")
+    print(f"Installing {package} …", flush=True)
+    for command in (["update"], ["install", "--yes", "--no-install-recommends", package]):
+        done = subprocess.run(
+            [*prefix, *apt, *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
+        if done.returncode != 0:
+            print(tail(done.stdout), file=sys.stderr)
+            raise SetupError(f"apt-get {command[0]} failed. As root, run: apt-get install {package}")
+
+
+def privileges(*, is_root: bool, has_sudo: bool, asks: bool) -> list[str] | None:
+    """Return what to put before a command that needs root, None when there is no way."""
+    if is_root:
+        return []
+    if not has_sudo:
+        return None
+    return ["sudo"] if asks else ["sudo", "--non-interactive"]
+
+
+# The virtual environment
+
+
+def chosen_environment(arguments: Sequence[str], variables: Mapping[str, str]) -> Environment:
+    """Return the environment that the argument names, or `VENV`, or `.venv` in the checkout."""
+    name = arguments[0] if arguments else variables.get("VENV") or ".venv"
+    return Environment(ROOT / Path(name).expanduser())
+
+
+def ready_environment(environment: Environment) -> str:
+    """Make the environment where it is missing or broken; return the version of its Python."""
+    version = python_version(environment)
+    if version is not None:
+        return version
+    refuse_foreign_folder(environment.path)
+    require_ensurepip()
+    print(f"Making the virtual environment {environment.path} …", flush=True)
+    command = [sys.executable, "-m", "venv", "--clear", str(environment.path)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    version = python_version(environment)
+    if done.returncode != 0 or version is None:
+        print(tail(done.stdout), file=sys.stderr)
+        raise SetupError(f"the virtual environment {environment.path} could not be made.")
+    return version
+
+
+def python_version(environment: Environment) -> str | None:
+    """Return the version of the environment's Python, None when it does not run (any more)."""
+    command = [str(environment.python), "-I", "-S", "-c", "import sys; print(sys.version)"]
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
+    except OSError:
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def refuse_foreign_folder(path: Path) -> None:
+    """Keep a folder that is something else from being emptied."""
+    if path.exists() and not (path / "pyvenv.cfg").exists() and any(path.iterdir()):
+        raise SetupError(f"{path} is there and is not a virtual environment. Remove it, or choose another VENV.")
+
+
+# What is installed into it
+
+
+def install(environment: Environment, version: str) -> None:
+    """Install the locked versions and this checkout, unless just that is installed."""
+    wanted = fingerprint(ROOT, version)
+    if environment.graticule.exists() and read(environment.stamp) == wanted:
+        return
+    environment.stamp.unlink(missing_ok=True)
+    environment.log.write_text("", encoding="utf-8")
+    print("Installing the Python packages, which takes about a minute …", flush=True)
+    began = time.monotonic()
+    require_pip(environment)
+    for command in pip_commands(environment):
+        run(command, environment.log, "Installing the Python packages")
+    environment.stamp.write_text(wanted, encoding="utf-8")
+    print(f"Installed the Python packages in {time.monotonic() - began:.0f} s.", flush=True)
+
+
+def require_pip(environment: Environment) -> None:
+    """Bring pip into an environment that was made without, or by another version of Python."""
+    python = str(environment.python)
+    if subprocess.run([python, "-c", "import pip"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+        require_ensurepip()
+        run([python, "-m", "ensurepip"], environment.log, "Installing pip")
+
+
+def pip_commands(environment: Environment) -> list[list[str]]:
+    """Return the commands that install the locked versions, and then this checkout."""
+    python = str(environment.python)
+    pip = [python, "-m", "pip", "--disable-pip-version-check", "--no-input", "install", "--progress-bar=off"]
+    return [
+        [*pip, "--require-hashes", "--requirement", str(ROOT / "requirements.lock")],
+        [*pip, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)],
+    ]
+
+
+def fingerprint(checkout: Path, version: str) -> str:
+    """Return what identifies an installation: its inputs, its Python, and the place it points to."""
+    digest = hashlib.sha256()
+    files = [(checkout / name).read_bytes() for name in ("requirements.lock", "pyproject.toml")]
+    for part in (*files, version.encode(), os.fsencode(checkout)):
+        digest.update(hashlib.sha256(part).digest())
+    return digest.hexdigest()
+
+
+def read(path: Path) -> str | None:
+    """Return the content of a file, None when there is none."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+
+
+def run(command: Sequence[str], log: Path, what: str) -> None:
+    """Run a command with its output in the log, showing on a terminal that it goes on."""
+    with log.open("a", encoding="utf-8") as output:
+        process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT)
+        try:
+            follow(process, what)
+        except BaseException:
+            process.terminate()
+            process.wait()
+            raise
+    if process.returncode != 0:
+        print(tail(log.read_text(encoding="utf-8", errors="replace")), file=sys.stderr)
+        raise SetupError(f"{what[0].lower()}{what[1:]} failed. The whole output is in {log}")
+
+
+def follow(process: subprocess.Popen[bytes], what: str) -> None:
+    """Wait for a process, counting the seconds on a terminal."""
+    began = time.monotonic()
+    shown = False
+    while True:
+        try:
+            process.wait(timeout=1)
+        except subprocess.TimeoutExpired:
+            if sys.stdout.isatty():
+                shown = True
+                print(f"\r{what} … {time.monotonic() - began:.0f} s", end="", flush=True)
+        else:
+            break
+    if shown:
+        print("\r\x1b[K", end="", flush=True)
+
+
+def tail(text: str) -> str:
+    """Return the last lines of a text."""
+    return "\n".join(text.splitlines()[-TAIL_LINES:])
+
+
+# The rest of the machine
+
+
+def consult_doctor(environment: Environment) -> None:
+    """Let Graticule look for what it needs of the system, and install what is missing."""
+    done = subprocess.run([str(environment.graticule), "doctor", "--fix", "--quiet"], cwd=ROOT, check=False)
+    if done.returncode != 0:
+        raise SetupError("`graticule doctor --fix` did not find or make everything that is needed.")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,320 @@
+"""The set-up script decides rightly what has to be done; nothing is downloaded here."""
+
+import ast
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "setup.py"
+
+
+def load() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("setup_script", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses look for annotations
+    spec.loader.exec_module(module)
+    return module
+
+
+setup = load()
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout whose environment runs this Python, with a `graticule` that is content."""
+    (tmp_path / "requirements.lock").write_text("# locked")
+    (tmp_path / "pyproject.toml").write_text("[project]")
+    binaries = tmp_path / ".venv" / "bin"
+    binaries.mkdir(parents=True)
+    (tmp_path / ".venv" / "pyvenv.cfg").touch()
+    (binaries / "python").symlink_to(sys.executable)
+    write_program(binaries / "graticule", 'echo "$@" >> "$(dirname "$0")/../called"')
+    monkeypatch.setattr(setup, "ROOT", tmp_path)
+    monkeypatch.delenv("VENV", raising=False)
+    return tmp_path
+
+
+def write_program(path: Path, script: str) -> None:
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+def stamped(checkout: Path) -> Path:
+    stamp = checkout / ".venv" / "graticule-setup.stamp"
+    stamp.write_text(setup.fingerprint(checkout, sys.version))
+    return stamp
+
+
+@pytest.fixture
+def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What the script would have run of pip."""
+    commands: list[list[str]] = []
+    monkeypatch.setattr(setup, "run", lambda command, log, what: commands.append(command))
+    return commands
+
+
+def test_the_script_can_be_read_by_old_versions_of_python() -> None:
+    ast.parse(SCRIPT.read_text(), feature_version=(3, 8))
+
+
+@pytest.mark.parametrize("version", [(3, 8, 18), (3, 10, 13), (2, 7, 18)])
+def test_an_old_python_is_refused_in_one_line(version: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(setup.shutil, "which", lambda name: name if name == "python3.12" else None)
+    with pytest.raises(setup.SetupError, match=r"3\.11 or newer.*make setup PYTHON=python3\.12") as refused:
+        setup.require_python(version)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("version", [(3, 11, 0), (3, 14, 1), (4, 0, 0)])
+def test_a_newer_python_is_taken(version: tuple[int, ...]) -> None:
+    setup.require_python(version)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "expected"),
+    [
+        ([], {}, setup.ROOT / ".venv"),
+        ([], {"VENV": ""}, setup.ROOT / ".venv"),
+        ([], {"VENV": "other"}, setup.ROOT / "other"),
+        (["/opt/env"], {"VENV": "other"}, Path("/opt/env")),
+    ],
+)
+def test_the_environment_is_named_by_argument_or_variable(
+    arguments: list[str], variables: dict[str, str], expected: Path
+) -> None:
+    assert setup.chosen_environment(arguments, variables).path == expected
+
+
+def test_nothing_is_said_or_installed_when_all_is_there(
+    checkout: Path, commands: list[list[str]], capfd: pytest.CaptureFixture[str]
+) -> None:
+    stamped(checkout)
+    assert setup.main([]) == 0
+    assert capfd.readouterr() == ("", "")
+    assert commands == []
+    assert (checkout / ".venv" / "called").read_text() == "doctor --fix --quiet\n"
+
+
+def change_lock(checkout: Path) -> None:
+    (checkout / "requirements.lock").write_text("# locked anew")
+
+
+def change_project(checkout: Path) -> None:
+    (checkout / "pyproject.toml").write_text("[project]\nname = 'x'")
+
+
+def remove_stamp(checkout: Path) -> None:
+    (checkout / ".venv" / "graticule-setup.stamp").unlink()
+
+
+def remove_command(checkout: Path) -> None:
+    (checkout / ".venv" / "bin" / "graticule").unlink()
+
+
+@pytest.mark.parametrize("change", [change_lock, change_project, remove_stamp, remove_command])
+def test_a_change_is_installed_once(
+    checkout: Path, commands: list[list[str]], change: Callable[[Path], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    stamped(checkout)
+    change(checkout)
+    setup.install(setup.Environment(checkout / ".venv"), sys.version)
+    (locked, editable) = commands
+    assert locked[-3:] == ["--require-hashes", "--requirement", str(checkout / "requirements.lock")]
+    assert editable[-4:] == ["--no-deps", "--no-build-isolation", "--editable", str(checkout)]
+    assert capsys.readouterr().out.startswith("Installed the Python packages in ")
+    if change is not remove_command:
+        setup.install(setup.Environment(checkout / ".venv"), sys.version)
+        assert len(commands) == 2
+
+
+def test_an_installation_that_fails_leaves_no_stamp(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stamp = stamped(checkout)
+    change_lock(checkout)
+    monkeypatch.setattr(setup, "pip_commands", lambda environment: [["false"]])
+    assert setup.main([]) == 1
+    assert not stamp.exists()
+
+
+inputs = st.tuples(st.binary(), st.binary(), st.text(st.characters(codec="utf-8")), st.sampled_from("ab"))
+
+
+@settings(deadline=None)  # a busy machine is no failure
+@given(one=inputs, other=inputs)
+def test_the_stamp_tells_any_two_installations_apart(
+    one: tuple[Any, ...], other: tuple[Any, ...], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    def stamp(lock: bytes, project: bytes, version: str, name: str) -> str:
+        checkout = base / name
+        checkout.mkdir(exist_ok=True)
+        (checkout / "requirements.lock").write_bytes(lock)
+        (checkout / "pyproject.toml").write_bytes(project)
+        made: str = setup.fingerprint(checkout, version)
+        return made
+
+    base = tmp_path_factory.mktemp("stamps")
+    assert (stamp(*one) == stamp(*other)) is (one == other)
+
+
+def test_the_python_of_an_environment_tells_its_version(checkout: Path) -> None:
+    assert setup.python_version(setup.Environment(checkout / ".venv")) == sys.version
+
+
+@pytest.mark.parametrize("breakage", ["missing", "dangling", "failing", "no program"])
+def test_a_broken_environment_is_noticed(checkout: Path, breakage: str) -> None:
+    python = checkout / ".venv" / "bin" / "python"
+    python.unlink()
+    if breakage == "dangling":
+        python.symlink_to(checkout / "gone")
+    elif breakage == "failing":
+        write_program(python, "exit 1")
+    elif breakage == "no program":
+        python.write_text("")
+    assert setup.python_version(setup.Environment(checkout / ".venv")) is None
+
+
+def test_a_broken_environment_is_made_anew(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    python = checkout / ".venv" / "bin" / "python"
+    python.unlink()
+    stale = checkout / ".venv" / "stale"
+    stale.touch()
+    maker = checkout / "python-that-makes"
+    write_program(
+        maker, f'test "$*" = "-m venv --clear {checkout}/.venv" && rm {stale} && ln -s {sys.executable} {python}'
+    )
+    monkeypatch.setattr(setup.sys, "executable", str(maker))
+    assert setup.ready_environment(setup.Environment(checkout / ".venv")) == sys.version
+    assert not stale.exists()
+
+
+def test_a_folder_that_is_something_else_is_not_emptied(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (checkout / "photos").mkdir()
+    (checkout / "photos" / "1.jpg").touch()
+    assert setup.main(["photos"]) == 1
+    assert (checkout / "photos" / "1.jpg").exists()
+    assert "not a virtual environment" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("is_root", "has_sudo", "asks", "prefix"),
+    [
+        (True, False, False, []),
+        (True, True, True, []),
+        (False, True, True, ["sudo"]),
+        (False, True, False, ["sudo", "--non-interactive"]),
+        (False, False, True, None),
+    ],
+)
+def test_root_is_reached_without_hanging(is_root: bool, has_sudo: bool, asks: bool, prefix: list[str] | None) -> None:
+    assert setup.privileges(is_root=is_root, has_sudo=has_sudo, asks=asks) == prefix
+
+
+class Debian:
+    """A machine without ensurepip, where one package brings it."""
+
+    def __init__(self, brought_by: str | None, status: int = 0) -> None:
+        self.brought_by = brought_by
+        self.status = status
+        self.ran: list[list[str]] = []
+
+    def has_ensurepip(self) -> bool:
+        return any(command[-1] == self.brought_by for command in self.ran)
+
+    def run(self, command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        self.ran.append(command)
+        return subprocess.CompletedProcess(command, self.status, "E: no network")
+
+    def inhabit(self, monkeypatch: pytest.MonkeyPatch, programs: tuple[str, ...] = ("apt-get",)) -> None:
+        monkeypatch.setattr(setup, "has_ensurepip", self.has_ensurepip)
+        monkeypatch.setattr(setup.subprocess, "run", self.run)
+        monkeypatch.setattr(setup.shutil, "which", lambda name: name if name in programs else None)
+        monkeypatch.setattr(setup.os, "geteuid", lambda: 0)
+
+
+@pytest.mark.parametrize(
+    ("brought_by", "packages"),
+    [
+        ("python3-venv", ["python3-venv"]),
+        (f"python3.{sys.version_info[1]}-venv", ["python3-venv", f"python3.{sys.version_info[1]}-venv"]),
+    ],
+)
+def test_the_missing_part_of_python_is_installed(
+    monkeypatch: pytest.MonkeyPatch, brought_by: str, packages: list[str]
+) -> None:
+    debian = Debian(brought_by)
+    debian.inhabit(monkeypatch)
+    setup.require_ensurepip()
+    assert [command[-1] for command in debian.ran if "install" in command] == packages
+    assert debian.ran[0] == ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "update"]
+
+
+def test_nothing_is_installed_where_python_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:
+    debian = Debian(None)
+    debian.inhabit(monkeypatch)
+    monkeypatch.setattr(setup, "has_ensurepip", lambda: True)
+    setup.require_ensurepip()
+    assert debian.ran == []
+
+
+@pytest.mark.parametrize(
+    ("debian", "programs"), [(Debian(None), ()), (Debian(None, status=100), ("apt-get",)), (Debian(None), ("apt-get",))]
+)
+def test_what_cannot_be_installed_is_told(
+    monkeypatch: pytest.MonkeyPatch, debian: Debian, programs: tuple[str, ...]
+) -> None:
+    debian.inhabit(monkeypatch, programs)
+    with pytest.raises(setup.SetupError, match="python3-venv"):
+        setup.require_ensurepip()
+
+
+def test_the_end_of_the_output_is_shown_when_a_command_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "log"
+    command = [sys.executable, "-c", "print(*range(100), sep='\\n'); raise SystemExit(3)"]
+    with pytest.raises(setup.SetupError, match=rf"installing things failed.*{log}"):
+        setup.run(command, log, "Installing things")
+    assert capsys.readouterr().err.splitlines() == [str(number) for number in range(85, 100)]
+    assert log.read_text().startswith("0\n1\n")
+
+
+def test_a_command_that_succeeds_says_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    setup.run([sys.executable, "-c", "print('hello')"], tmp_path / "log", "Saying hello")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_doctor_that_is_not_content_fails_the_set_up(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stamped(checkout)
+    write_program(checkout / ".venv" / "bin" / "graticule", "exit 3")
+    assert setup.main([]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_pip_is_brought_into_an_environment_that_has_none(checkout: Path, commands: list[list[str]]) -> None:
+    environment = setup.Environment(checkout / ".venv")
+    environment.python.unlink()
+    write_program(environment.python, "exit 1")
+    setup.require_pip(environment)
+    assert commands == [[str(environment.python), "-m", "ensurepip"]]
+
+
+def test_the_whole_runs_as_a_program(checkout: Path) -> None:
+    scripts = checkout / "scripts"
+    scripts.mkdir()
+    (scripts / "setup.py").write_text(SCRIPT.read_text())
+    stamped(checkout)
+    environment = {name: value for name, value in os.environ.items() if name != "VENV"}
+    done = subprocess.run(
+        [sys.executable, str(scripts / "setup.py")], capture_output=True, text=True, env=environment, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
