@@ -1,0 +1,154 @@
+"""Settings: `GRATICULE_*` variables, and the platform's established names as aliases.
+
+Every setting can be shown (`graticule config`, logs, the API) without giving a secret away: secrets
+are `SecretStr`, the database address masks its password, and a refused value is never echoed.
+"""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import quote, urlencode
+
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
+from pydantic import AliasChoices, AnyHttpUrl, Field, Secret, SecretStr, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from graticule.core.errors import ConfigurationError
+
+
+class RunMode(StrEnum):
+    """The role that a process plays when none is named on the command line."""
+
+    UP = "up"
+    ORCHESTRATOR = "orchestrator"
+    GATEWAY = "gateway"
+
+
+class LogFormat(StrEnum):
+    """How log lines look."""
+
+    CONSOLE = "console"
+    JSON = "json"
+
+
+class DatabaseUrl(Secret[str]):
+    """A PostgreSQL address (a URL, or `key=value` pairs) that shows where it leads and never its password."""
+
+    def _display(self) -> str:
+        try:
+            parts = conninfo_to_dict(self.get_secret_value())
+        except ProgrammingError:
+            return "**********"
+        user, host, port = (str(parts.get(name) or "") for name in ("user", "host", "port"))
+        place = f"{host}:{port}" if port else host
+        return f"postgresql://{f'{user}@' if user else ''}{place}/{parts.get('dbname') or ''}"
+
+
+def _either(name: str) -> AliasChoices:
+    """Accept `GRATICULE_<NAME>`, and `<NAME>` itself, the platform's established spelling."""
+    return AliasChoices(f"graticule_{name}", name)
+
+
+class Settings(BaseSettings):
+    """All settings of all processes; each process reads what it needs."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="GRATICULE_", extra="ignore", frozen=True, hide_input_in_errors=True, populate_by_name=True
+    )
+
+    # The process
+    run_mode: RunMode | None = Field(None, validation_alias=_either("run_mode"))
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", validation_alias=_either("log_level"))
+    log_format: LogFormat = Field(LogFormat.CONSOLE, validation_alias=_either("log_format"))
+    development: bool = Field(False, description="Allows destructive commands such as `schema rebuild`.")
+    admin_key: SecretStr | None = Field(None, description="The key that opens the bootstrap endpoints.")
+
+    # The embedded default
+    home: Path = Field(Path(".graticule"), description="The data folder.")
+    pg_bin: Path | None = Field(None, description="The folder of the PostgreSQL programs, when not found.")
+
+    # The database
+    database_url: DatabaseUrl | None = Field(None, description="An existing server, instead of the embedded one.")
+    owner_database_url: DatabaseUrl | None = Field(
+        None, description="The login that may change the schema; default: the login of `database_url`."
+    )
+    postgres_host: str | None = Field(None, validation_alias=_either("postgres_host"))
+    postgres_port: int = Field(5432, ge=1, le=65535, validation_alias=_either("postgres_port"))
+    postgres_db: str = Field("graticule", validation_alias=_either("postgres_db"))
+    postgres_user: str | None = Field(None, validation_alias=_either("postgres_user"))
+    postgres_password: SecretStr | None = Field(None, validation_alias=_either("postgres_password"))
+    use_managed_identity: bool = Field(False, validation_alias=_either("use_managed_identity"))
+    database_pool_size: int = Field(10, ge=1, le=200)
+    database_timeout_seconds: float = Field(5.0, gt=0, le=300, description="How long to wait for a connection.")
+
+    # The orchestrator
+    orchestrator_poll_interval: float = Field(5.0, gt=0, validation_alias=_either("orchestrator_poll_interval"))
+    heartbeat_interval_seconds: float = Field(
+        30.0,
+        gt=0,
+        validation_alias=AliasChoices("graticule_heartbeat_interval_seconds", "heartbeat_interval_sec"),
+    )
+    orphan_threshold_seconds: float = Field(
+        120.0,
+        gt=0,
+        validation_alias=AliasChoices("graticule_orphan_threshold_seconds", "orphan_threshold_sec"),
+    )
+    orphan_scan_interval_seconds: float = Field(
+        5.0,
+        gt=0,
+        validation_alias=AliasChoices("graticule_orphan_scan_interval_seconds", "orphan_scan_interval_sec"),
+    )
+    job_queue_name: str = Field("orchestrator-jobs", max_length=64, validation_alias=_either("job_queue_name"))
+
+    # The worker
+    worker_queue: str | None = Field(None, validation_alias=_either("worker_queue"))
+    worker_type: str | None = Field(None, validation_alias=_either("worker_type"))
+    dag_callback_url: AnyHttpUrl | None = Field(None, validation_alias=_either("dag_callback_url"))
+
+    # Azure
+    service_bus_fqdn: str | None = Field(None, validation_alias=_either("service_bus_fqdn"))
+    service_bus_namespace: str | None = Field(None, validation_alias=_either("service_bus_namespace"))
+    service_bus_connection_string: SecretStr | None = Field(
+        None, validation_alias=_either("service_bus_connection_string")
+    )
+    azure_storage_account_name: str | None = Field(None, validation_alias=_either("azure_storage_account_name"))
+
+    @field_validator("log_level", mode="before")
+    @classmethod
+    def _upper(cls, value: Any) -> Any:
+        return value.upper() if isinstance(value, str) else value
+
+    @field_validator("database_url", "owner_database_url")
+    @classmethod
+    def _parses(cls, value: DatabaseUrl | None) -> DatabaseUrl | None:
+        try:
+            conninfo_to_dict(value.get_secret_value() if value else "")
+        except ProgrammingError:
+            # The driver's message is dropped: it may quote the password.
+            raise ValueError("not an address; write postgresql://user:password@host:port/database") from None
+        return value
+
+    @property
+    def external_database(self) -> DatabaseUrl | None:
+        """The address of an existing server, or None when the embedded one is meant."""
+        if self.use_managed_identity and (self.postgres_host or self.database_url):
+            raise ConfigurationError(
+                "USE_MANAGED_IDENTITY is set, and this version cannot log in to PostgreSQL with an identity.",
+                hint="Unset it and give a password, or a GRATICULE_DATABASE_URL with one.",
+            )
+        if self.database_url is not None:
+            return self.database_url
+        return DatabaseUrl(self._composed_url()) if self.postgres_host else None
+
+    def _composed_url(self) -> str:
+        query = {"host": str(self.postgres_host), "port": str(self.postgres_port)}
+        if self.postgres_user:
+            query["user"] = self.postgres_user
+        if self.postgres_password:
+            query["password"] = self.postgres_password.get_secret_value()
+        return f"postgresql:///{quote(self.postgres_db)}?{urlencode(query, quote_via=quote)}"
+
+    def shown(self) -> dict[str, Any]:
+        """All settings as JSON values, secrets masked."""
+        return self.model_dump(mode="json")

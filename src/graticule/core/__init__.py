@@ -1,0 +1,1 @@
+"""What things are: models, enums, ids, transition tables, errors. Imports nothing else of ours."""

@@ -1,0 +1,100 @@
+"""The domain's errors: one class for each way in which a request can be refused or fail.
+
+An error keeps three things apart: `message` and `hint` are for the user (what happened, how to
+mend it), `detail` is for the log only and never leaves the process.
+"""
+
+from typing import ClassVar
+
+
+class GraticuleError(Exception):
+    """Base of every error that Graticule raises on purpose."""
+
+    code: ClassVar[str] = "internal_error"
+
+    def __init__(self, message: str, *, hint: str | None = None, detail: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.detail = detail
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.hint}" if self.hint else self.message
+
+
+class ConfigurationError(GraticuleError):
+    """The machine or the settings do not allow what was asked."""
+
+    code = "configuration_error"
+
+
+class InvalidInput(GraticuleError):
+    """The caller sent something that can never be accepted as it is."""
+
+    code = "invalid_input"
+
+
+class Unauthenticated(GraticuleError):
+    """No credential, or one that is not known."""
+
+    code = "unauthenticated"
+
+
+class PermissionDenied(GraticuleError):
+    """The caller is known and may not do this."""
+
+    code = "permission_denied"
+
+
+class NotFound(GraticuleError):
+    """What the caller named does not exist (or not for this caller)."""
+
+    code = "not_found"
+
+
+class Conflict(GraticuleError):
+    """The request is sound, and the present state does not allow it."""
+
+    code = "conflict"
+
+
+class AlreadyExists(Conflict):
+    """A row with this identity is there already."""
+
+    code = "already_exists"
+
+
+class IllegalTransition(Conflict):
+    """The transition table has no such step from the present state."""
+
+    code = "illegal_transition"
+
+
+class StaleVersion(Conflict):
+    """Someone else changed the row since it was read."""
+
+    code = "stale_version"
+
+
+class OwnershipLost(Conflict):
+    """The job belongs to another orchestrator by now; the writer must drop it."""
+
+    code = "ownership_lost"
+
+
+class SchemaOutdated(Conflict):
+    """The database does not have the schema that this version of the program needs."""
+
+    code = "schema_outdated"
+
+
+class TransactionAborted(GraticuleError):
+    """The database gave up this transaction (deadlock, serialization); the same step may be repeated."""
+
+    code = "transaction_aborted"
+
+
+class Unavailable(GraticuleError):
+    """Something that is needed cannot be reached now; the same request may succeed later."""
+
+    code = "unavailable"

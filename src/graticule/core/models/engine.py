@@ -1,0 +1,469 @@
+"""The engine's tables: workflows, jobs, nodes, tasks, results, events, and the processes."""
+
+from enum import StrEnum
+from typing import Annotated, ClassVar
+
+from pydantic import Field, JsonValue
+
+from graticule.core.ids import OwnerId
+from graticule.core.models.fields import (
+    APPEND,
+    CHANGE,
+    FULL,
+    AssetKey,
+    BigInt,
+    CreatedAt,
+    Identity,
+    JobKey,
+    JsonObject,
+    Label,
+    Name,
+    NodeKey,
+    Path,
+    Priority,
+    Short,
+    TaskKey,
+    Timestamp,
+    Url,
+    WorkerKey,
+    WorkflowHashKey,
+    WorkflowKey,
+    granted,
+)
+from graticule.core.states import JobStatus, MessageStatus, NodeStatus
+from graticule.core.table import Check, Column, ForeignKey, Index, MonthlyPartitions, Row, Table
+
+OwnerKey = Annotated[OwnerId, Field(max_length=128)]
+
+
+class NodeType(StrEnum):
+    """What kind of step a node is."""
+
+    START = "start"
+    END = "end"
+    TASK = "task"
+    CONDITIONAL = "conditional"
+    FAN_OUT = "fan_out"
+    FAN_IN = "fan_in"
+
+
+class ResultStatus(StrEnum):
+    """What a worker reports of a task."""
+
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class EventType(StrEnum):
+    """What an event tells of."""
+
+    JOB_CREATED = "job_created"
+    JOB_STARTED = "job_started"
+    JOB_COMPLETED = "job_completed"
+    JOB_FAILED = "job_failed"
+    JOB_CANCELLED = "job_cancelled"
+    JOB_RESUMED = "job_resumed"
+    JOB_RECLAIMED = "job_reclaimed"
+    NODE_READY = "node_ready"
+    NODE_DISPATCHED = "node_dispatched"
+    NODE_RUNNING = "node_running"
+    NODE_PROGRESS = "node_progress"
+    NODE_COMPLETED = "node_completed"
+    NODE_FAILED = "node_failed"
+    NODE_RETRY = "node_retry"
+    NODE_SKIPPED = "node_skipped"
+    CHECKPOINT_SAVED = "checkpoint_saved"
+    RESULT_IGNORED = "result_ignored"
+    CALLBACK_SENT = "callback_sent"
+    CALLBACK_FAILED = "callback_failed"
+    COMMAND_EXECUTED = "command_executed"
+    ASSET_CREATED = "asset_created"
+    ASSET_VERSION_ADDED = "asset_version_added"
+    ASSET_VERSION_OVERWRITTEN = "asset_version_overwritten"
+    ASSET_VERSION_REPROCESSED = "asset_version_reprocessed"
+    ASSET_VERSION_DELETED = "asset_version_deleted"
+    ASSET_PROCESSING_STARTED = "asset_processing_started"
+    ASSET_PROCESSING_COMPLETED = "asset_processing_completed"
+    ASSET_PROCESSING_FAILED = "asset_processing_failed"
+    ASSET_APPROVED = "asset_approved"
+    ASSET_REJECTED = "asset_rejected"
+    ASSET_REVOKED = "asset_revoked"
+    ASSET_CLEARANCE_CHANGED = "asset_clearance_changed"
+    ASSET_UNPUBLISHED = "asset_unpublished"
+    ASSET_REVIVED = "asset_revived"
+
+
+class Workflow(Row):
+    """A compiled workflow, kept by content hash: a job runs and shows the graph that it started with."""
+
+    table: ClassVar = Table(
+        name="dag_workflows",
+        primary_key=("workflow_hash",),
+        indexes=(Index(("workflow_id", "created_at DESC")),),
+        grants=granted(orchestrator=APPEND | {"DELETE"}),
+    )
+
+    workflow_hash: WorkflowHashKey
+    workflow_id: WorkflowKey
+    version: Short
+    name: Label
+    definition: JsonObject
+    created_at: CreatedAt
+
+
+class Job(Row):
+    """One run of a workflow."""
+
+    table: ClassVar = Table(
+        name="dag_jobs",
+        primary_key=("job_id",),
+        foreign_keys=(
+            ForeignKey(("workflow_hash",), "dag_workflows", ("workflow_hash",)),
+            ForeignKey(("asset_id", "version_ordinal"), "asset_versions", ("asset_id", "version_ordinal")),
+        ),
+        checks=(
+            Check("ended_has_time", "(status IN ('completed', 'failed', 'cancelled')) = (ended_at IS NOT NULL)"),
+            Check("failed_has_reason", "status <> 'failed' OR error_message IS NOT NULL"),
+            Check("version_needs_asset", "(asset_id IS NULL) = (version_ordinal IS NULL)"),
+        ),
+        indexes=(
+            Index(("idempotency_key",), unique=True, where="idempotency_key IS NOT NULL"),
+            Index(
+                ("owner_id",),
+                where="status IN ('pending', 'running')",
+                comment="An orchestrator reads only its own active jobs.",
+            ),
+            Index(("status", "created_at DESC", "job_id DESC"), comment="Lists by status, keyset paged."),
+            Index(("workflow_id", "created_at DESC", "job_id DESC")),
+            Index(("created_at DESC", "job_id DESC")),
+            Index(("asset_id", "version_ordinal"), where="asset_id IS NOT NULL"),
+            Index(("correlation_id",), where="correlation_id IS NOT NULL"),
+            Index(("ended_at",), where="ended_at IS NOT NULL", comment="What retention may remove."),
+        ),
+        grants=granted(orchestrator=FULL),
+    )
+
+    job_id: JobKey
+    workflow_id: WorkflowKey
+    workflow_version: Short
+    workflow_hash: WorkflowHashKey
+    status: JobStatus = JobStatus.PENDING
+    priority: Priority = 0
+    input_params: JsonObject = Field(default_factory=dict)
+    result: JsonValue = None
+    error_message: str | None = None
+    correlation_id: Short | None = None
+    submitted_by: Short | None = None
+    callback_url: Url | None = None
+    idempotency_key: Short | None = None
+    traceparent: Short | None = None
+    asset_id: AssetKey | None = None
+    version_ordinal: int | None = None
+    owner_id: OwnerKey | None = Field(None, description="The orchestrator that decides for this job.")
+    owner_epoch: BigInt = Field(
+        0, description="Raised by every change of owner; a write that carries an older one is void."
+    )
+    cancel_requested_at: Timestamp | None = None
+    created_at: CreatedAt
+    started_at: Timestamp | None = None
+    ended_at: Timestamp | None = None
+    updated_at: CreatedAt
+
+
+class Node(Row):
+    """A step of a job: one of the YAML's, or a child that a fan-out made."""
+
+    table: ClassVar = Table(
+        name="dag_nodes",
+        primary_key=("job_id", "node_id"),
+        foreign_keys=(ForeignKey(("job_id",), "dag_jobs", ("job_id",), on_delete="CASCADE"),),
+        checks=(
+            Check("ended_has_time", "(status IN ('completed', 'failed', 'skipped')) = (ended_at IS NOT NULL)"),
+            Check("failed_has_reason", "status <> 'failed' OR error_message IS NOT NULL"),
+            Check("child_has_index", "(parent_node_id IS NULL) = (fan_out_index IS NULL)"),
+            Check(
+                "counters_agree",
+                "children_done >= 0 AND children_failed >= 0 AND children_done + children_failed <= children_total",
+            ),
+        ),
+        indexes=(
+            Index(("deadline_at",), where="deadline_at IS NOT NULL", comment="Only what has expired is read."),
+            Index(("ready_at",), where="status = 'ready'", comment="Retries whose backoff is over."),
+            Index(
+                ("job_id", "parent_node_id", "fan_out_index"),
+                unique=True,
+                where="parent_node_id IS NOT NULL",
+                comment="The children of a fan-out in index order.",
+            ),
+        ),
+        grants=granted(orchestrator=FULL),
+    )
+
+    job_id: JobKey
+    node_id: NodeKey
+    node_type: NodeType
+    status: NodeStatus = NodeStatus.PENDING
+    handler: Name | None = None
+    queue: Short | None = None
+    parent_node_id: NodeKey | None = None
+    fan_out_index: int | None = None
+    fan_out_key: Label | None = None
+    input_params: JsonObject | None = None
+    output: JsonValue = None
+    output_ref: Path | None = Field(None, description="Where an output too large for the row is stored.")
+    error_message: str | None = None
+    retry_count: int = 0
+    task_id: TaskKey | None = Field(None, description="The attempt under way; a result of another one is ignored.")
+    worker_id: WorkerKey | None = None
+    progress: JsonObject | None = None
+    children_total: int = 0
+    children_done: int = 0
+    children_failed: int = 0
+    ready_at: Timestamp | None = None
+    dispatched_at: Timestamp | None = None
+    started_at: Timestamp | None = None
+    ended_at: Timestamp | None = None
+    deadline_at: Timestamp | None = None
+
+
+class Task(Row):
+    """One attempt of one node: the queue of the PostgreSQL transport and the outbox of the others."""
+
+    table: ClassVar = Table(
+        name="dag_tasks",
+        primary_key=("task_id",),
+        foreign_keys=(ForeignKey(("job_id",), "dag_jobs", ("job_id",), on_delete="CASCADE"),),
+        checks=(
+            Check(
+                "lease_is_whole",
+                "CASE status WHEN 'leased' THEN leased_by IS NOT NULL AND lease_expires_at IS NOT NULL"
+                " ELSE leased_by IS NULL AND lease_expires_at IS NULL END",
+            ),
+            Check("dead_has_reason", "status <> 'dead' OR dead_reason IS NOT NULL"),
+        ),
+        indexes=(
+            Index(
+                ("queue", "priority DESC", "available_at", "task_id"),
+                where="status = 'queued'",
+                comment="What a worker claims next.",
+            ),
+            Index(("lease_expires_at",), where="status = 'leased'", comment="Leases that ran out."),
+            Index(
+                ("created_at",),
+                where="status = 'queued' AND sent_at IS NULL",
+                comment="What an outbox sends next.",
+            ),
+            Index(("queue", "created_at DESC"), where="status = 'dead'", comment="The dead letters."),
+            Index(("job_id", "node_id")),
+        ),
+        grants=granted(orchestrator=FULL, worker=frozenset({"SELECT", "UPDATE"})),
+    )
+
+    task_id: TaskKey
+    job_id: JobKey
+    node_id: NodeKey
+    queue: Short
+    handler: Name
+    params: JsonObject = Field(default_factory=dict)
+    status: MessageStatus = MessageStatus.QUEUED
+    priority: Priority = 0
+    retry_count: int = 0
+    timeout_seconds: int = 3600
+    max_deliveries: int = 10
+    delivery_count: int = 0
+    available_at: CreatedAt
+    sent_at: Timestamp | None = Field(None, description="When the broker of another transport took it.")
+    leased_by: WorkerKey | None = None
+    lease_expires_at: Timestamp | None = None
+    dead_reason: str | None = None
+    traceparent: Short | None = None
+    created_at: CreatedAt
+
+
+class TaskResult(Row):
+    """What a worker reported of a task; processed in the transaction that acts on it."""
+
+    table: ClassVar = Table(
+        name="dag_task_results",
+        primary_key=("result_id",),
+        indexes=(
+            Index(
+                ("job_id", "result_id"),
+                where="processed_at IS NULL",
+                comment="What the owner has yet to act on.",
+            ),
+            Index(("processed_at",), method="brin", comment="What retention may remove."),
+        ),
+        grants=granted(orchestrator=FULL, worker=APPEND),
+    )
+
+    result_id: Identity = None
+    task_id: TaskKey
+    job_id: JobKey
+    node_id: NodeKey
+    status: ResultStatus
+    output: JsonValue = None
+    output_ref: Path | None = None
+    error_message: str | None = None
+    retryable: bool = True
+    metrics: JsonObject | None = None
+    worker_id: WorkerKey | None = None
+    reported_at: CreatedAt
+    processed_at: Timestamp | None = None
+
+
+class Event(Row):
+    """The audit trail: every transition of a job, node or asset, in the transaction that made it."""
+
+    table: ClassVar = Table(
+        name="dag_job_events",
+        primary_key=("event_id", "created_at"),
+        partitions=MonthlyPartitions("created_at"),
+        indexes=(
+            Index(("job_id", "event_id"), where="job_id IS NOT NULL"),
+            Index(("asset_id", "event_id"), where="asset_id IS NOT NULL"),
+            Index(("created_at",), method="brin"),
+        ),
+        grants=granted(orchestrator=APPEND | {"DELETE"}, worker=APPEND),
+    )
+
+    event_id: Identity = None
+    event_type: EventType
+    job_id: JobKey | None = None
+    node_id: NodeKey | None = None
+    task_id: TaskKey | None = None
+    asset_id: AssetKey | None = None
+    version_ordinal: int | None = None
+    actor: Name | None = Field(None, description="Who did it: a person, a client, or a process.")
+    data: JsonObject = Field(default_factory=dict)
+    created_at: CreatedAt
+
+
+class Checkpoint(Row):
+    """The last phase that a node's handler saved; the next attempt resumes after it."""
+
+    table: ClassVar = Table(
+        name="dag_checkpoints",
+        primary_key=("job_id", "node_id"),
+        foreign_keys=(ForeignKey(("job_id",), "dag_jobs", ("job_id",), on_delete="CASCADE"),),
+        grants=granted(orchestrator=FULL, worker=CHANGE),
+    )
+
+    job_id: JobKey
+    node_id: NodeKey
+    task_id: TaskKey
+    phase: Name
+    data: JsonObject = Field(default_factory=dict)
+    artifacts: list[Path] = Field(default_factory=list)
+    saved_at: CreatedAt
+
+
+class JobMessage(Row):
+    """A job that was asked for by message and that no orchestrator has taken yet."""
+
+    table: ClassVar = Table(
+        name="dag_job_messages",
+        primary_key=("message_id",),
+        checks=(
+            Check(
+                "lease_is_whole",
+                "CASE status WHEN 'leased' THEN leased_by IS NOT NULL AND lease_expires_at IS NOT NULL"
+                " ELSE leased_by IS NULL AND lease_expires_at IS NULL END",
+            ),
+            Check("dead_has_reason", "status <> 'dead' OR dead_reason IS NOT NULL"),
+        ),
+        indexes=(
+            Index(("queue", "priority DESC", "available_at", "message_id"), where="status = 'queued'"),
+            Index(("lease_expires_at",), where="status = 'leased'"),
+            Index(("queue", "created_at DESC"), where="status = 'dead'"),
+        ),
+        grants=granted(orchestrator=FULL),
+    )
+
+    message_id: Short
+    queue: Short
+    body: JsonObject
+    status: MessageStatus = MessageStatus.QUEUED
+    priority: Priority = 0
+    max_deliveries: int = 10
+    delivery_count: int = 0
+    available_at: CreatedAt
+    leased_by: OwnerKey | None = None
+    lease_expires_at: Timestamp | None = None
+    dead_reason: str | None = None
+    created_at: CreatedAt
+
+
+class Callback(Row):
+    """The outbox of callbacks to those who asked for a job."""
+
+    table: ClassVar = Table(
+        name="dag_callbacks",
+        primary_key=("callback_id",),
+        foreign_keys=(ForeignKey(("job_id",), "dag_jobs", ("job_id",), on_delete="CASCADE"),),
+        unique=(("job_id",),),
+        indexes=(
+            Index(
+                ("next_attempt_at",),
+                where="delivered_at IS NULL AND given_up_at IS NULL",
+                comment="What is to be sent next.",
+            ),
+        ),
+        grants=granted(orchestrator=FULL),
+    )
+
+    callback_id: Identity = None
+    job_id: JobKey
+    url: Url
+    payload: JsonObject
+    attempt_count: int = 0
+    next_attempt_at: CreatedAt
+    last_error: str | None = None
+    delivered_at: Timestamp | None = None
+    given_up_at: Timestamp | None = None
+    created_at: CreatedAt
+
+
+class Orchestrator(Row):
+    """One row per orchestrator process, with its heartbeat."""
+
+    table: ClassVar = Table(
+        name="dag_orchestrators",
+        primary_key=("owner_id",),
+        indexes=(Index(("heartbeat_at",), where="stopped_at IS NULL"),),
+        grants=granted(orchestrator=FULL),
+    )
+
+    owner_id: OwnerKey
+    hostname: Label
+    process_id: int
+    program_version: Name
+    lock_key: Annotated[int, Column(type="BIGINT")] = Field(
+        description="The advisory lock that its session holds; free as soon as the session ends."
+    )
+    started_at: CreatedAt
+    heartbeat_at: CreatedAt
+    stopped_at: Timestamp | None = None
+
+
+class Worker(Row):
+    """One row per worker process, with its heartbeat."""
+
+    table: ClassVar = Table(
+        name="dag_workers",
+        primary_key=("worker_id",),
+        indexes=(Index(("heartbeat_at",), where="stopped_at IS NULL"),),
+        grants=granted(orchestrator=FULL, worker=CHANGE),
+    )
+
+    worker_id: WorkerKey
+    hostname: Label
+    process_id: int
+    program_version: Name
+    queues: list[Short]
+    concurrency: int
+    started_at: CreatedAt
+    heartbeat_at: CreatedAt
+    stopped_at: Timestamp | None = None

@@ -1,0 +1,358 @@
+"""The platform's tables: partners, assets, versions, requests, clients, layer metadata."""
+
+from enum import StrEnum
+from typing import Annotated, ClassVar
+from uuid import UUID
+
+from pydantic import Field
+
+from graticule.core.ids import ClientId
+from graticule.core.models.fields import (
+    APPEND,
+    CHANGE,
+    FULL,
+    AssetKey,
+    CreatedAt,
+    ErrorText,
+    JobKey,
+    JsonObject,
+    Label,
+    Name,
+    Path,
+    PlatformKey,
+    Priority,
+    Sha256,
+    Short,
+    Timestamp,
+    WorkflowKey,
+    granted,
+)
+from graticule.core.states import ApprovalState, ClearanceState, ProcessingState, RequestStatus
+from graticule.core.table import Check, ForeignKey, Index, Row, Table
+
+TableName = Annotated[str, Field(max_length=63, pattern=r"^[a-z][a-z0-9_]*$")]
+
+
+class DataType(StrEnum):
+    """What kind of data an asset is."""
+
+    RASTER = "raster"
+    VECTOR = "vector"
+
+
+class UrlMode(StrEnum):
+    """Which versions of an asset its service addresses reach."""
+
+    LATEST_ONLY = "latest_only"
+    ALL_VERSIONS = "all_versions"
+
+
+class ClientRole(StrEnum):
+    """What a client may do."""
+
+    SUBMITTER = "submitter"
+    REVIEWER = "reviewer"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+    WORKER = "worker"
+
+
+class Platform(Row):
+    """A partner system. A new partner is a row, never a code change."""
+
+    table: ClassVar = Table(
+        name="platforms",
+        primary_key=("platform_id",),
+        checks=(
+            Check("platform_id_form", "platform_id ~ '^[a-z][a-z0-9_]*$'"),
+            Check("has_identity", "cardinality(required_refs) > 0"),
+        ),
+        seeds=(
+            {
+                "platform_id": "ddh",
+                "display_name": "Data Distribution Hub",
+                "required_refs": ["dataset_id", "resource_id"],
+                "version_ref": "version_id",
+            },
+            {
+                "platform_id": "arcgis",
+                "display_name": "ArcGIS",
+                "required_refs": ["item_id", "layer_index"],
+                "version_ref": "version",
+            },
+            {
+                "platform_id": "geonode",
+                "display_name": "GeoNode",
+                "required_refs": ["uuid"],
+                "version_ref": "version",
+            },
+        ),
+        grants=granted(orchestrator=CHANGE),
+    )
+
+    platform_id: PlatformKey
+    display_name: Label
+    description: str | None = None
+    required_refs: list[Short] = Field(description="The fields that identify a dataset of this partner.")
+    optional_refs: list[Short] = Field(default_factory=list, description="Kept, but not part of the identity.")
+    version_ref: Short = Field(description="The partner's field that carries the version label.")
+    is_active: bool = True
+    created_at: CreatedAt
+    updated_at: CreatedAt
+
+
+class GeospatialAsset(Row):
+    """One dataset of one partner: the aggregate root of its versions."""
+
+    table: ClassVar = Table(
+        name="geospatial_assets",
+        primary_key=("asset_id",),
+        foreign_keys=(ForeignKey(("platform_id",), "platforms", ("platform_id",)),),
+        checks=(
+            Check(
+                "public_has_time",
+                "clearance_state <> 'public' OR (made_public_at IS NOT NULL AND made_public_by IS NOT NULL)",
+            ),
+            Check(
+                "cleared_has_time",
+                "clearance_state = 'uncleared' OR (cleared_at IS NOT NULL AND cleared_by IS NOT NULL)",
+            ),
+            Check("deleted_has_actor", "(deleted_at IS NULL) = (deleted_by IS NULL)"),
+        ),
+        indexes=(
+            Index(
+                ("platform_refs jsonb_path_ops",),
+                method="gin",
+                comment="All assets of a dataset: platform_refs @> …",
+            ),
+            Index(("platform_id", "created_at DESC", "asset_id DESC")),
+            Index(("created_at DESC", "asset_id DESC"), where="deleted_at IS NULL"),
+            Index(("clearance_state", "created_at DESC", "asset_id DESC"), where="deleted_at IS NULL"),
+        ),
+        grants=granted(orchestrator=CHANGE),
+    )
+
+    asset_id: AssetKey
+    platform_id: PlatformKey
+    platform_refs: JsonObject
+    data_type: DataType
+    clearance_state: ClearanceState = ClearanceState.UNCLEARED
+    cleared_at: Timestamp | None = None
+    cleared_by: Name | None = None
+    made_public_at: Timestamp | None = None
+    made_public_by: Name | None = None
+    url_mode: UrlMode = UrlMode.LATEST_ONLY
+    latest_approved_version_ordinal: int | None = None
+    deleted_at: Timestamp | None = None
+    deleted_by: Name | None = None
+    version: int = Field(1, description="Raised by every change; a writer that read an older one is refused.")
+    created_at: CreatedAt
+    updated_at: CreatedAt
+
+
+class AssetVersion(Row):
+    """A partner's "here is new data"."""
+
+    table: ClassVar = Table(
+        name="asset_versions",
+        primary_key=("asset_id", "version_ordinal"),
+        foreign_keys=(
+            ForeignKey(("asset_id",), "geospatial_assets", ("asset_id",)),
+            ForeignKey(("current_job_id",), "dag_jobs", ("job_id",), on_delete="SET NULL"),
+        ),
+        checks=(
+            Check("ordinal_from_zero", "version_ordinal >= 0"),
+            Check("revision_from_one", "revision >= 1"),
+            Check(
+                "approved_has_reviewer",
+                "approval_state <> 'approved' OR (reviewer IS NOT NULL AND reviewed_at IS NOT NULL)",
+            ),
+            Check("rejected_has_reason", "approval_state <> 'rejected' OR rejection_reason IS NOT NULL"),
+            Check("deleted_has_actor", "(deleted_at IS NULL) = (deleted_by IS NULL)"),
+        ),
+        indexes=(
+            Index(
+                ("asset_id",),
+                unique=True,
+                where="approval_state IN ('pending_review', 'rejected') AND deleted_at IS NULL",
+                name="asset_versions_one_unresolved",
+                comment="At most one version of an asset awaits a decision.",
+            ),
+            Index(
+                ("asset_id", "version_label"),
+                unique=True,
+                where="deleted_at IS NULL",
+                name="asset_versions_one_live_label",
+            ),
+            Index(("processing_state", "created_at DESC"), where="deleted_at IS NULL"),
+            Index(("approval_state", "created_at DESC"), where="deleted_at IS NULL"),
+            Index(("current_job_id",), where="current_job_id IS NOT NULL"),
+        ),
+        grants=granted(orchestrator=CHANGE),
+    )
+
+    asset_id: AssetKey
+    version_ordinal: int
+    version_label: Label = Field(description="The partner's own; never parsed, never ordered by.")
+    approval_state: ApprovalState = ApprovalState.PENDING_REVIEW
+    reviewer: Name | None = None
+    reviewed_at: Timestamp | None = None
+    rejection_reason: ErrorText | None = None
+    processing_state: ProcessingState = ProcessingState.QUEUED
+    processing_started_at: Timestamp | None = None
+    processing_completed_at: Timestamp | None = None
+    estimated_completion_at: Timestamp | None = None
+    last_error: ErrorText | None = None
+    node_summary: JsonObject | None = None
+    current_job_id: JobKey | None = None
+    job_count: int = 0
+    workflow_id: WorkflowKey | None = None
+    workflow_version: Short | None = None
+    last_request_id: UUID | None = None
+    priority: Priority = 0
+    content_hash: Sha256 | None = Field(None, description="SHA-256 of the source.")
+    output_hash: Sha256 | None = None
+    revision: int = Field(1, description="How often we processed this content.")
+    blob_path: Path | None = None
+    table_name: TableName | None = None
+    stac_item_id: Label | None = None
+    stac_collection_id: Label | None = None
+    external_blob_path: Path | None = None
+    export_run_id: Name | None = None
+    deleted_at: Timestamp | None = None
+    deleted_by: Name | None = None
+    created_at: CreatedAt
+    updated_at: CreatedAt
+
+
+class AssetRevision(Row):
+    """What a superseded revision of a version was. Only ever added to."""
+
+    table: ClassVar = Table(
+        name="asset_revisions",
+        primary_key=("asset_id", "version_ordinal", "revision"),
+        foreign_keys=(ForeignKey(("asset_id", "version_ordinal"), "asset_versions", ("asset_id", "version_ordinal")),),
+        grants=granted(orchestrator=APPEND),
+    )
+
+    asset_id: AssetKey
+    version_ordinal: int
+    revision: int
+    job_id: JobKey | None = None
+    content_hash: Sha256 | None = None
+    output_hash: Sha256 | None = None
+    outputs: JsonObject = Field(default_factory=dict)
+    approval_state: ApprovalState
+    clearance_state: ClearanceState
+    reviewer: Name | None = None
+    created_at: Timestamp
+    superseded_at: CreatedAt
+
+
+class PlatformRequest(Row):
+    """A partner's work order. It exists before any job does, and outlives its asset."""
+
+    table: ClassVar = Table(
+        name="platform_requests",
+        primary_key=("request_id",),
+        checks=(Check("failed_has_reason", "status <> 'failed' OR last_error IS NOT NULL"),),
+        indexes=(
+            Index(("platform_id", "idempotency_key"), unique=True, where="idempotency_key IS NOT NULL"),
+            Index(("asset_id", "created_at DESC")),
+            Index(("status", "created_at DESC"), where="status IN ('accepted', 'processing')"),
+            Index(("job_id",), where="job_id IS NOT NULL"),
+        ),
+        grants=granted(orchestrator=CHANGE),
+    )
+
+    request_id: UUID
+    platform_id: PlatformKey
+    asset_id: AssetKey
+    version_ordinal: int
+    request_body: JsonObject = Field(description="What was asked, in the domain's words.")
+    status: RequestStatus = RequestStatus.ACCEPTED
+    job_id: JobKey | None = None
+    retry_count: int = 0
+    last_error: ErrorText | None = None
+    submitted_by: Name | None = None
+    idempotency_key: Short | None = None
+    created_at: CreatedAt
+    updated_at: CreatedAt
+
+
+class ApiClient(Row):
+    """Who may call. Only a hash of the key is kept."""
+
+    table: ClassVar = Table(
+        name="api_clients",
+        primary_key=("client_id",),
+        foreign_keys=(ForeignKey(("platform_id",), "platforms", ("platform_id",)),),
+        unique=(("key_hash",),),
+        checks=(
+            Check("has_role", "cardinality(roles) > 0"),
+            Check("submitter_has_platform", "NOT ('submitter' = ANY (roles)) OR platform_id IS NOT NULL"),
+        ),
+        grants=granted(orchestrator=FULL),
+    )
+
+    client_id: Annotated[ClientId, Field(max_length=64)]
+    display_name: Label
+    key_hash: Sha256 = Field(repr=False)
+    platform_id: PlatformKey | None = Field(None, description="The partner that this client speaks for.")
+    roles: list[ClientRole]
+    is_active: bool = True
+    last_used_at: Timestamp | None = None
+    created_at: CreatedAt
+    updated_at: CreatedAt
+
+
+class LayerMetadata(Row):
+    """How an asset version is described: title, licence, style and the like."""
+
+    table: ClassVar = Table(
+        name="layer_metadata",
+        primary_key=("asset_id", "version_ordinal"),
+        foreign_keys=(ForeignKey(("asset_id", "version_ordinal"), "asset_versions", ("asset_id", "version_ordinal")),),
+        checks=(
+            Check(
+                "temporal_order",
+                "temporal_start IS NULL OR temporal_end IS NULL OR temporal_start <= temporal_end",
+            ),
+        ),
+        grants=granted(orchestrator=CHANGE),
+    )
+
+    asset_id: AssetKey
+    version_ordinal: int
+    title: Label | None = None
+    description: str | None = None
+    keywords: list[Short] = Field(default_factory=list)
+    attribution: Label | None = None
+    licence: Short | None = None
+    temporal_start: Timestamp | None = None
+    temporal_end: Timestamp | None = None
+    bands: list[JsonObject] = Field(default_factory=list)
+    style: JsonObject | None = None
+    version: int = 1
+    updated_by: Name | None = None
+    created_at: CreatedAt
+    updated_at: CreatedAt
+
+
+class LayerCatalog(Row):
+    """The published projection of layer metadata: what the catalogue shows."""
+
+    table: ClassVar = Table(
+        name="layer_catalog",
+        primary_key=("asset_id", "version_ordinal"),
+        foreign_keys=(ForeignKey(("asset_id", "version_ordinal"), "asset_versions", ("asset_id", "version_ordinal")),),
+        indexes=(Index(("is_external",), where="is_external"),),
+        grants=granted(orchestrator=FULL),
+    )
+
+    asset_id: AssetKey
+    version_ordinal: int
+    entry: JsonObject
+    is_external: bool = False
+    published_at: CreatedAt
+    published_by: Name | None = None
