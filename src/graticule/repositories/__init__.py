@@ -1,0 +1,1 @@
+"""All SQL: one module per aggregate, with its .sql file beside it."""

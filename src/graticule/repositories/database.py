@@ -1,0 +1,97 @@
+"""The pool of connections through which a process reaches the database, as one role."""
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from psycopg import AsyncConnection
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.rows import DictRow, dict_row
+from psycopg_pool import AsyncConnectionPool
+
+from graticule.core.table import DatabaseRole
+from graticule.repositories.errors import domain_errors
+
+Connection = AsyncConnection[DictRow]
+
+
+class Database:
+    """Connections that act as one role: whatever the login may do, they can do no more than that role."""
+
+    def __init__(
+        self,
+        url: str,
+        role: DatabaseRole,
+        *,
+        pool_size: int = 10,
+        timeout_seconds: float = 5.0,
+        name: str = "graticule",
+    ) -> None:
+        self.role = role
+        self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
+            session_conninfo(url, role, name),
+            kwargs={
+                "row_factory": dict_row,
+                "autocommit": True,
+                "connect_timeout": max(2, round(timeout_seconds)),
+            },
+            min_size=1,
+            max_size=pool_size,
+            timeout=timeout_seconds,
+            open=False,
+            name=name,
+        )
+
+    async def open(self) -> None:
+        """Begin to connect, in the background: a database that is away now may come later."""
+        await self._pool.open(wait=False)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._pool.close()
+
+    async def __aenter__(self) -> "Database":
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        """Give a connection on which each statement commits by itself."""
+        with domain_errors("reach the database"):
+            async with self._pool.connection() as connection:
+                yield connection
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        """Give a connection inside a transaction: all of it commits at the end, or none."""
+        async with self.connection() as connection, connection.transaction():
+            yield connection
+
+    async def ping(self) -> dict[str, Any]:
+        """Ask the server who it is, and how long the answer took."""
+        started = time.perf_counter()
+        async with self.connection() as connection:
+            cursor = await connection.execute("SELECT current_setting('server_version') AS server_version")
+            row = await cursor.fetchone() or {}
+        return {
+            **row,
+            "role": self.role.value,
+            "latency_ms": round((time.perf_counter() - started) * 1000, 2),
+        }
+
+    def pool_statistics(self) -> dict[str, int]:
+        """Give the pool's counters (size, available, waiting, …)."""
+        return self._pool.get_stats()
+
+
+def session_conninfo(url: str, role: DatabaseRole, name: str) -> str:
+    """Give connection parameters whose sessions act as `role` from their first statement."""
+    given = str(conninfo_to_dict(url).get("options") or "")
+    settings = [given, f"-c role={role}", "-c timezone=UTC"]
+    if role is DatabaseRole.GATEWAY:
+        settings.append("-c default_transaction_read_only=on")
+    return make_conninfo(url, options=" ".join(filter(None, settings)), application_name=name)

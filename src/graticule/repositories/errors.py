@@ -1,0 +1,89 @@
+"""The one seam from the driver's errors to the domain's."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from psycopg import errors as pg
+from psycopg_pool import PoolClosed, PoolTimeout, TooManyRequests
+
+from graticule.core.errors import (
+    AlreadyExists,
+    ConfigurationError,
+    Conflict,
+    GraticuleError,
+    InvalidInput,
+    PermissionDenied,
+    SchemaOutdated,
+    TransactionAborted,
+    Unavailable,
+)
+
+# The first class that fits decides: the special ones stand before the general.
+TRANSLATIONS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], type[GraticuleError], str], ...] = (
+    (pg.UniqueViolation, AlreadyExists, "it exists already"),
+    (pg.ForeignKeyViolation, Conflict, "something that it refers to does not exist, or still refers to it"),
+    (
+        (pg.CheckViolation, pg.NotNullViolation, pg.ExclusionViolation),
+        Conflict,
+        "a rule of the database forbids it",
+    ),
+    (
+        (pg.InsufficientPrivilege, pg.ReadOnlySqlTransaction),
+        PermissionDenied,
+        "the database role may not do that",
+    ),
+    (
+        (pg.UndefinedTable, pg.UndefinedColumn, pg.UndefinedObject, pg.InvalidSchemaName),
+        SchemaOutdated,
+        "the schema is not up to date",
+    ),
+    (
+        (pg.SerializationFailure, pg.DeadlockDetected),
+        TransactionAborted,
+        "it collided with another transaction",
+    ),
+    ((pg.InvalidPassword, pg.InvalidAuthorizationSpecification), ConfigurationError, "the login was refused"),
+    (pg.InvalidCatalogName, ConfigurationError, "there is no such database"),
+    (psycopg.DataError, InvalidInput, "a value does not fit"),
+    ((pg.QueryCanceled, pg.LockNotAvailable), Unavailable, "it took too long"),
+    ((PoolTimeout, PoolClosed, TooManyRequests), Unavailable, "no connection was free in time"),
+    ((psycopg.OperationalError, pg.IdleInTransactionSessionTimeout), Unavailable, "the database cannot be reached"),
+    (psycopg.InterfaceError, Unavailable, "the connection was lost"),
+)
+# A login that is refused has no code: libpq hands over only the server's text, which may be in another language.
+REFUSED_LOGINS: tuple[tuple[str, type[Exception]], ...] = (
+    ("authentication failed", pg.InvalidPassword),
+    ('role "', pg.InvalidAuthorizationSpecification),
+    ('database "', pg.InvalidCatalogName),
+)
+HINTS: dict[type[GraticuleError], str] = {
+    SchemaOutdated: "Run `graticule schema migrate`.",
+    Unavailable: "Try again; `graticule doctor` checks the database.",
+    ConfigurationError: "Check GRATICULE_DATABASE_URL.",
+}
+
+
+@contextmanager
+def domain_errors(action: str) -> Iterator[None]:
+    """Turn what the driver raises inside into a domain error; `action` completes "Could not …"."""
+    try:
+        yield
+    except (psycopg.Error, PoolTimeout, PoolClosed, TooManyRequests) as error:
+        raise translated(error, action) from error
+
+
+def translated(error: Exception, action: str) -> GraticuleError:
+    """Give the domain's error for one of the driver's."""
+    detail = f"{type(error).__name__}: {error}"
+    error = _told_apart(error)
+    for kinds, domain, reason in TRANSLATIONS:
+        if isinstance(error, kinds):
+            return domain(f"Could not {action}: {reason}.", hint=HINTS.get(domain), detail=detail)
+    return GraticuleError(f"Could not {action}: the database answered with an error.", detail=detail)
+
+
+def _told_apart(error: Exception) -> Exception:
+    if type(error) is psycopg.OperationalError and "FATAL:" in str(error):
+        return next((kind(str(error)) for text, kind in REFUSED_LOGINS if text in str(error)), error)
+    return error

@@ -1,0 +1,25 @@
+"""Compiled workflows, kept by content hash."""
+
+from typing import ClassVar
+
+from graticule.core.ids import WorkflowId
+from graticule.core.models import Workflow
+from graticule.repositories import statements
+from graticule.repositories.base import Repository
+from graticule.repositories.queries import load_queries
+
+
+class WorkflowRepository(Repository[Workflow]):
+    """Keeps what jobs were started with."""
+
+    model = Workflow
+    subject: ClassVar = "workflow"
+    queries: ClassVar = load_queries("workflows.sql")
+
+    async def keep(self, workflow: Workflow) -> bool:
+        """Keep a compiled workflow; False when this content was there already."""
+        return await self._execute("keep_workflow", statements.parameters(workflow)) == 1
+
+    async def revisions(self, workflow_id: WorkflowId, limit: int = 50) -> list[Workflow]:
+        """Give the contents that a workflow has had, newest first."""
+        return await self._all("list_revisions", {"workflow_id": workflow_id, "limit": limit})
