@@ -1,0 +1,1 @@
+"""Models become the schema: DDL, deployment, additive migration, roles, seeds."""

@@ -1,0 +1,28 @@
+-- The state of the schema as a whole.
+
+-- name: server
+SELECT current_database() AS database, current_setting('server_version') AS server_version,
+       (SELECT extversion FROM pg_extension WHERE extname = 'postgis') AS postgis_version,
+       (SELECT count(*) = 4 AND bool_or(rolname = 'graticule_owner' AND has_database_privilege(oid, current_database(), 'CREATE'))
+        FROM pg_roles
+        WHERE rolname IN ('graticule_owner', 'graticule_orchestrator', 'graticule_worker', 'graticule_gateway')) AS prepared,
+       to_regclass('dagapp.schema_deployments') IS NOT NULL AS deployed;
+
+-- name: last_deployment
+SELECT fingerprint, deployed_at FROM dagapp.schema_deployments ORDER BY deployed_at DESC, deployment_id DESC LIMIT 1;
+
+-- name: record_deployment
+-- Each fingerprint is recorded when it becomes the newest. Programs look for theirs anywhere in the list:
+-- migrations only add, so what an older program needs is still there beside a newer one.
+INSERT INTO dagapp.schema_deployments (fingerprint, program_version, deployed_by)
+SELECT %(fingerprint)s, %(program_version)s, left(session_user, 128)
+WHERE %(fingerprint)s IS DISTINCT FROM (
+    SELECT fingerprint FROM dagapp.schema_deployments ORDER BY deployed_at DESC, deployment_id DESC LIMIT 1
+);
+
+-- name: lock
+-- One deployment at a time, for as long as the session lasts.
+SELECT pg_advisory_lock(hashtext('graticule schema'));
+
+-- name: unlock
+SELECT pg_advisory_unlock(hashtext('graticule schema'));

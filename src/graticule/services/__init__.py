@@ -1,0 +1,1 @@
+"""The rules: what may happen, on top of the repositories."""
