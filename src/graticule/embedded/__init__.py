@@ -1,0 +1,1 @@
+"""PostgreSQL as a private cluster in the data folder."""

@@ -1,0 +1,68 @@
+"""What is asked of a running server: whether it answers, what it can do, whether a database is there.
+
+The only SQL outside the repositories: it runs before there is a schema.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import psycopg
+from psycopg import sql
+from psycopg.rows import TupleRow
+
+from graticule.core.errors import Unavailable
+
+_AVAILABLE_EXTENSIONS = "SELECT name FROM pg_available_extensions WHERE name = ANY (%(names)s)"
+_DATABASE_EXISTS = "SELECT 1 FROM pg_database WHERE datname = %(name)s"
+_CREATE_DATABASE = sql.SQL("CREATE DATABASE {name}")
+
+
+@dataclass(frozen=True)
+class ServerFacts:
+    """The major version of a server, and those of the asked extensions that it can create."""
+
+    version: int
+    extensions: frozenset[str]
+
+
+async def refusal(url: str) -> str | None:
+    """Why the server does not take a connection, or None when it does."""
+    try:
+        connection = await psycopg.AsyncConnection.connect(url, connect_timeout=5)
+    except psycopg.OperationalError as error:
+        return str(error)
+    await connection.close()
+    return None
+
+
+async def ensure_database(url: str, name: str) -> bool:
+    """Create a database when it is missing; tells whether it was."""
+    try:
+        connection = await psycopg.AsyncConnection.connect(url, autocommit=True, connect_timeout=10)
+        async with connection:
+            return await _created(connection, name)
+    except psycopg.Error as error:
+        raise Unavailable(
+            f"The database {name} could not be looked up or created.",
+            hint="See the server's log, and try again.",
+            detail=str(error),
+        ) from error
+
+
+async def _created(connection: psycopg.AsyncConnection[TupleRow], name: str) -> bool:
+    found = await connection.execute(_DATABASE_EXISTS, {"name": name})
+    if await found.fetchone():
+        return False
+    try:
+        await connection.execute(_CREATE_DATABASE.format(name=sql.Identifier(name)))
+    except psycopg.errors.DuplicateDatabase:  # another program was faster
+        return False
+    return True
+
+
+def facts(url: str, extensions: Collection[str], *, timeout: float) -> ServerFacts:
+    """Ask a server for its version and for the extensions that it offers."""
+    with psycopg.connect(url, autocommit=True, connect_timeout=max(2, round(timeout))) as connection:
+        rows = connection.execute(_AVAILABLE_EXTENSIONS, {"names": list(extensions)}).fetchall()
+        version = connection.info.server_version // 10000
+    return ServerFacts(version, frozenset(name for (name,) in rows))
