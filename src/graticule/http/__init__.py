@@ -1,0 +1,1 @@
+"""What every HTTP process shares: problem documents, request ids, limits, probes, metrics and the server."""

@@ -1,0 +1,71 @@
+"""An application that stands on the database: it is ready when the database and its schema are."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from prometheus_client import Metric
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from graticule.config import Settings
+from graticule.core.table import DatabaseRole
+from graticule.http.application import create_application
+from graticule.http.probes import Check, CheckResult
+from graticule.repositories.database import Database
+from graticule.services.readiness import ReadinessService
+
+POOL_GAUGES = {
+    "pool_size": "Connections that the pool holds.",
+    "pool_available": "Connections that nobody uses now.",
+    "requests_waiting": "Requests that wait for a connection.",
+}
+
+
+def create_database_application(process: str, role: DatabaseRole, settings: Settings, database_url: str) -> FastAPI:
+    """Make an application whose `app.state.database` acts as `role` while the application runs."""
+    database = Database(
+        database_url,
+        role,
+        pool_size=settings.database_pool_size,
+        timeout_seconds=settings.database_timeout_seconds,
+        name=f"graticule-{process}",
+    )
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with database:
+            yield
+
+    app = create_application(
+        process=process, title=f"Graticule {process}", checks=_checks(ReadinessService(database)), lifespan=lifespan
+    )
+    app.state.database = database
+    app.state.registry.register(PoolMetrics(database))
+    return app
+
+
+class PoolMetrics(Collector):
+    """The connection pool as Prometheus sees it, read when it asks."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def collect(self) -> Iterable[Metric]:
+        """Give the pool's counters."""
+        found = self._database.pool_statistics()
+        for name, meaning in POOL_GAUGES.items():
+            yield GaugeMetricFamily(f"graticule_database_{name}", meaning, value=found.get(name, 0))
+
+
+def _checks(service: ReadinessService) -> Mapping[str, Check]:
+    """Give the checks of the database and its schema; what they raise is why they are not ok."""
+    return {"database": _passing(service.database), "schema": _passing(service.schema)}
+
+
+def _passing(question: Callable[[], Awaitable[dict[str, Any]]]) -> Check:
+    async def check() -> CheckResult:
+        return CheckResult(ok=True, detail=await question())
+
+    return check

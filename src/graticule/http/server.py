@@ -1,0 +1,139 @@
+"""The server: one listening socket, one event loop, a clean end on SIGTERM and SIGINT."""
+
+import asyncio
+import errno
+import socket
+from collections.abc import Callable
+from types import FrameType
+
+import uvicorn
+from fastapi import FastAPI
+from starlette.types import Message, Receive, Scope, Send
+
+from graticule.core.errors import ConfigurationError
+from graticule.logs import get_logger
+
+_log = get_logger(__name__)
+
+
+async def serve(app: FastAPI, host: str, port: int, *, on_ready: Callable[[], None] | None = None) -> None:
+    """Serve the application until a signal comes; requests that are under way are finished.
+
+    An error of the application's start or end is raised from here. A second signal ends at once, with
+    the exit status that a shell gives a process ended by that signal.
+    """
+    with listen(host, port) as listening:
+        lifespan = _Lifespan(app)
+        server = _Server(_configuration(lifespan), app, on_ready)
+        try:
+            await server.serve(sockets=[listening])
+        except (SystemExit, asyncio.CancelledError):
+            # uvicorn leaves by SystemExit when the start fails; a second signal cancels a start that hangs.
+            if not server.force_exit and lifespan.error is None:
+                raise
+        if server.force_exit:
+            raise SystemExit(128 + server.last_signal)
+        if lifespan.error is not None:
+            raise lifespan.error
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Open the port, so that a taken one is found out before anything else is started."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        raise _refused(host, port, error) from error
+
+
+def _refused(host: str, port: int, error: OSError) -> ConfigurationError:
+    place = f"Port {port} on {host}"
+    if error.errno == errno.EADDRINUSE:
+        return ConfigurationError(f"{place} is in use by another program.", hint="Choose another with --port.")
+    if error.errno == errno.EACCES:
+        return ConfigurationError(f"{place} may not be opened by this user.", hint="Choose one above 1023 with --port.")
+    return ConfigurationError(f"{place} cannot be opened: {error.strerror}.", hint="Choose another with --host.")
+
+
+def _configuration(app: "_Lifespan") -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=10,
+        # Longer than the idle time of the usual load balancers: the side that reuses closes first.
+        timeout_keep_alive=75,
+        h11_max_incomplete_event_size=64 * 1024,
+        # A request on a connection that is kept alive must not inherit what an earlier one has bound.
+        reset_contextvars=True,
+    )
+
+
+class _Lifespan:
+    """Keeps the error of a start or end that failed, which uvicorn would log and forget."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self._app = app
+        self.error: Exception | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass everything on."""
+        if scope["type"] != "lifespan":
+            await self._app(scope, receive, send)
+            return
+
+        async def without_traceback(message: Message) -> None:
+            await send({"type": message["type"]})
+
+        try:
+            await self._app(scope, receive, without_traceback)
+        except Exception as error:
+            self.error = error
+            raise
+
+
+class _Server(uvicorn.Server):
+    """Tells when it is ready and when it stops, and treats SIGTERM and SIGINT alike."""
+
+    def __init__(self, config: uvicorn.Config, app: FastAPI, on_ready: Callable[[], None] | None) -> None:
+        super().__init__(config)
+        self.last_signal = 0
+        self._app = app
+        self._on_ready = on_ready
+        self._starting: Callable[[], object] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        task = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        if task is not None:
+            self._starting = lambda: loop.call_soon_threadsafe(task.cancel)
+        await super().startup(sockets)
+        self._starting = None
+        for listening in sockets or []:
+            host, port = listening.getsockname()[:2]
+            _log.info("serving", host=host, port=port)
+        if self._on_ready is not None:
+            self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        _log.info("stopping")
+        stopping: asyncio.Event | None = getattr(self._app.state, "stopping", None)
+        if stopping is not None:
+            stopping.set()
+        await super().shutdown(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop at the first signal, at once at the second.
+
+        Nothing is noted for uvicorn to raise again afterwards: the process ends by itself, with status 0.
+        """
+        self.last_signal = sig
+        if self.should_exit:
+            self.force_exit = True
+            if self._starting is not None:
+                self._starting()
+        self.should_exit = True
