@@ -1,0 +1,169 @@
+"""The questions that are asked all the time are answered by the index that was made for them, not by a scan."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any, LiteralString
+
+import psycopg
+import pytest
+from psycopg.rows import TupleRow
+from psycopg.types.json import Jsonb
+from tests.conftest import TestDatabase
+from tests.integration.repositories.rows import HASH, LATER, NOW
+
+from graticule.repositories.queries import load_queries
+
+# Enough rows that a scan would cost more: 100 jobs with history, of which few are active.
+FILL: tuple[LiteralString, ...] = (
+    """
+    INSERT INTO dagapp.dag_workflows (workflow_hash, workflow_id, version, name, definition)
+    VALUES (%(hash)s, 'flow', '1', 'Flow', '{}')
+    """,
+    """
+    INSERT INTO dagapp.dag_jobs (job_id, workflow_id, workflow_version, workflow_hash, status, ended_at, owner_id,
+                                 created_at, idempotency_key)
+    SELECT 'job-' || n, 'flow_' || n %% 7, '1', %(hash)s,
+           (CASE WHEN n %% 100 = 0 THEN 'running' ELSE 'completed' END)::dagapp.job_status,
+           CASE WHEN n %% 100 = 0 THEN NULL ELSE %(now)s::timestamptz END, 'owner-' || n %% 4,
+           %(now)s::timestamptz + n * interval '1 second', 'key-' || n
+    FROM generate_series(1, 4000) n
+    """,
+    """
+    INSERT INTO dagapp.dag_nodes (job_id, node_id, node_type, status, ready_at, deadline_at)
+    SELECT 'job-' || n %% 100 + 1, 'node-' || n, 'task',
+           (CASE WHEN n %% 50 = 0 THEN 'ready' ELSE 'pending' END)::dagapp.node_status, %(now)s,
+           CASE WHEN n %% 50 = 1 THEN %(now)s::timestamptz + n * interval '1 second' END
+    FROM generate_series(1, 4000) n
+    """,
+    """
+    INSERT INTO dagapp.dag_task_results (task_id, job_id, node_id, status, processed_at)
+    SELECT 't' || n, 'job-' || n %% 100, 'node', 'completed',
+           CASE WHEN n %% 20 = 0 THEN NULL ELSE %(now)s::timestamptz END
+    FROM generate_series(1, 4000) n
+    """,
+    """
+    INSERT INTO dagapp.dag_tasks (task_id, job_id, node_id, queue, handler, status, priority, available_at)
+    SELECT 't' || n, 'job-' || n %% 100 + 1, 'node', 'queue-' || n %% 3, 'echo',
+           (CASE WHEN n %% 10 = 0 THEN 'queued' ELSE 'done' END)::dagapp.message_status, n %% 11, %(now)s
+    FROM generate_series(1, 4000) n
+    """,
+    """
+    INSERT INTO dagapp.geospatial_assets (asset_id, platform_id, platform_refs, data_type)
+    SELECT lpad(to_hex(n), 32, '0'), 'ddh', jsonb_build_object('dataset_id', 'd' || n %% 400, 'resource_id', n),
+           'raster'
+    FROM generate_series(1, 4000) n
+    """,
+    """
+    INSERT INTO dagapp.dag_job_events (event_type, job_id, asset_id)
+    SELECT 'job_created', 'job-' || n %% 100, lpad(to_hex(n %% 100), 32, '0') FROM generate_series(1, 4000) n
+    """,
+)
+ANALYZED: LiteralString = (
+    "ANALYZE dagapp.dag_jobs, dagapp.dag_nodes, dagapp.dag_task_results, dagapp.dag_tasks, dagapp.geospatial_assets,"
+    " dagapp.dag_job_events"
+)
+
+
+@pytest.fixture
+def full(database: TestDatabase) -> Iterator[psycopg.Connection[TupleRow]]:
+    """Give a transaction of the administrator on a database with history; it is rolled back."""
+    with psycopg.connect(database.url()) as connection:
+        for statement in FILL:
+            connection.execute(statement, {"hash": HASH, "now": NOW})
+        connection.execute(ANALYZED)
+        yield connection
+        connection.rollback()
+
+
+def _indexes(plan: Any) -> Iterator[str]:
+    """Give what a plan reads: the names of indexes, and tables that it scans."""
+    if "Index Name" in plan:
+        yield plan["Index Name"]
+    elif plan["Node Type"] == "Seq Scan":
+        yield f"all of {plan['Relation Name']}"
+    for part in plan.get("Plans", ()):
+        yield from _indexes(part)
+
+
+def _explained(
+    connection: psycopg.Connection[TupleRow], query: str, parameters: dict[str, Any]
+) -> tuple[set[str], str]:
+    row = connection.execute(f"EXPLAIN (FORMAT JSON) {query}".encode(), parameters).fetchone()
+    plan = row[0][0]["Plan"] if row else {}
+    return set(_indexes(plan)), json.dumps(plan)
+
+
+def _query(file: str, name: str) -> str:
+    return load_queries(file)[name]
+
+
+OF_OWNER = "SELECT * FROM dagapp.dag_jobs WHERE owner_id = %(owner)s AND status IN ('pending', 'running')"
+EXPIRED = "SELECT * FROM dagapp.dag_nodes WHERE deadline_at <= %(now)s ORDER BY deadline_at LIMIT 100"
+RETRIES = "SELECT * FROM dagapp.dag_nodes WHERE status = 'ready' AND ready_at <= %(now)s"
+NEXT_TASK = (
+    "SELECT * FROM dagapp.dag_tasks WHERE queue = %(queue)s AND status = 'queued' AND available_at <= %(now)s"
+    " ORDER BY priority DESC, available_at, task_id LIMIT 5 FOR UPDATE SKIP LOCKED"
+)
+LIST_JOBS = _query("jobs.sql", "list_jobs")
+FIRST_PAGE: dict[str, Any] = {
+    "status": None,
+    "workflow_id": None,
+    "before_created_at": None,
+    "before_job_id": None,
+    "limit": 50,
+}
+LATER_PAGE = {**FIRST_PAGE, "before_created_at": NOW + timedelta(seconds=100), "before_job_id": "job-100"}
+CASES: dict[str, tuple[str, dict[str, Any], str]] = {
+    "unprocessed results of a job": (
+        _query("results.sql", "unprocessed_results"),
+        {"job_id": "job-20", "limit": 100},
+        "dag_task_results_job_id_result_id_idx",
+    ),
+    "active jobs of an owner": (OF_OWNER, {"owner": "owner-0"}, "dag_jobs_owner_id_idx"),
+    "assets by refs": (
+        _query("assets.sql", "assets_with_refs"),
+        {"refs": Jsonb({"dataset_id": "d7"}), "platform_id": None, "limit": 100},
+        "geospatial_assets_platform_refs_idx",
+    ),
+    "deadlines": (EXPIRED, {"now": LATER}, "dag_nodes_deadline_at_idx"),
+    "retries whose time has come": (RETRIES, {"now": LATER}, "dag_nodes_ready_at_idx"),
+    "the next tasks of a queue": (
+        NEXT_TASK,
+        {"queue": "queue-1", "now": LATER},
+        "dag_tasks_queue_priority_available_at_task_id_idx",
+    ),
+    "a job by its idempotency key": (
+        _query("jobs.sql", "find_job_by_idempotency_key"),
+        {"idempotency_key": "key-7"},
+        "dag_jobs_idempotency_key_idx",
+    ),
+    "the first page of jobs": (LIST_JOBS, FIRST_PAGE, "dag_jobs_created_at_job_id_idx"),
+    "a later page of jobs": (LIST_JOBS, LATER_PAGE, "dag_jobs_created_at_job_id_idx"),
+    "jobs of a status": (LIST_JOBS, {**FIRST_PAGE, "status": "running"}, "dag_jobs_status_created_at_job_id_idx"),
+    "later jobs of a workflow": (
+        LIST_JOBS,
+        {**LATER_PAGE, "workflow_id": "flow_3"},
+        "dag_jobs_workflow_id_created_at_job_id_idx",
+    ),
+}
+
+
+def test_each_question_uses_its_index(full: psycopg.Connection[TupleRow], subtests: pytest.Subtests) -> None:
+    for name, (query, parameters, index) in CASES.items():
+        with subtests.test(name):
+            assert _explained(full, query, parameters)[0] == {index}
+
+
+def test_the_next_tasks_come_in_the_order_of_the_index_without_a_sort(full: psycopg.Connection[TupleRow]) -> None:
+    assert '"Sort"' not in _explained(full, NEXT_TASK, {"queue": "queue-1", "now": LATER})[1]
+
+
+def test_the_events_of_a_job_are_read_by_the_index_of_each_partition(full: psycopg.Connection[TupleRow]) -> None:
+    full.execute("SET LOCAL enable_seqscan = off")  # the empty partitions would else be scanned
+    for name, key in (("events_of_job", "job_id"), ("events_of_asset", "asset_id")):
+        query = _query("events.sql", name)
+        used, plan = _explained(full, query, {key: f"{'0' * 31}7", "after": 0, "limit": 10})
+        assert used
+        assert all(f"{key}_event_id_idx" in index for index in used)
+        assert '"Sort"' not in plan

@@ -1,0 +1,198 @@
+"""Deploying the whole schema: by script or by command the same, once or twice, alone or at once; and rebuilding it."""
+
+import asyncio
+import os
+import subprocess
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import AsyncConnection
+from tests.conftest import TestDatabase
+
+from graticule.core.errors import Conflict, GraticuleError, PermissionDenied, SchemaOutdated
+from graticule.core.models import TABLES, Platform
+from graticule.core.table import DatabaseRole
+from graticule.embedded.binaries import find_binaries
+from graticule.repositories.database import Database
+from graticule.schema.ddl import fingerprint
+from graticule.schema.deploy import database_schema, ddl_script
+from graticule.schema.report import SchemaReport
+from graticule.services.readiness import ReadinessService
+
+
+def _run(program: str, database: TestDatabase, *arguments: str, script: str | None = None) -> str:
+    """Run a program of PostgreSQL on a database, with the clock of another time zone."""
+    done = subprocess.run(
+        [find_binaries(None).program(program), database.url(), *arguments],
+        input=script,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PGTZ": "America/New_York"},
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+def _dump(database: TestDatabase) -> list[str]:
+    lines = _run("pg_dump", database, "--schema-only").splitlines()
+    return [line for line in lines if not line.startswith(("\\restrict", "\\unrestrict"))]
+
+
+def _privileges(database: TestDatabase) -> Any:
+    """Give who may do what with the database itself and with large objects, which the dump leaves out."""
+    with psycopg.connect(database.url()) as connection:
+        acl = "SELECT array_agg(acl::text ORDER BY acl::text) FROM pg_database, unnest(datacl) acl WHERE datname = %s"
+        functions = (
+            "SELECT oid::regprocedure::text, proacl::text FROM pg_proc WHERE proname ~ '^lo_|^lowrite' ORDER BY 1"
+        )
+        return connection.execute(acl, [database.name]).fetchall(), connection.execute(functions).fetchall()
+
+
+def _seeds(database: TestDatabase) -> list[Any]:
+    with psycopg.connect(database.url()) as connection:
+        seeds = connection.execute(
+            "SELECT platform_id, display_name, required_refs, optional_refs, version_ref, is_active"
+            " FROM dagapp.platforms ORDER BY platform_id"
+        ).fetchall()
+        deployments = "SELECT fingerprint, program_version, deployed_by FROM dagapp.schema_deployments"
+        return [*seeds, *connection.execute(deployments).fetchall()]
+
+
+async def _deploy(database: TestDatabase) -> SchemaReport:
+    async with database_schema(database.url()) as schema:
+        return await schema.deploy()
+
+
+@pytest.mark.usefixtures("quiet_server")
+async def test_the_script_by_psql_and_the_command_make_the_same_database(empty_databases: list[TestDatabase]) -> None:
+    by_script, by_command = empty_databases
+    _run("psql", by_script, "-v", "ON_ERROR_STOP=1", "-q", "-f", "-", script=ddl_script())
+    report = await _deploy(by_command)
+    assert (report.current, report.pending, report.differences) == (True, [], [])
+    assert _dump(by_script) == _dump(by_command)
+    assert _privileges(by_script) == _privileges(by_command)
+    assert _seeds(by_script) == _seeds(by_command)
+    assert len(_seeds(by_command)) == len(Platform.table.seeds) + 1
+    async with database_schema(by_script.url()) as schema:
+        status = await schema.status()
+        assert (status.current, status.pending, status.differences) == (True, [], [])
+        assert status.deployed_fingerprint == status.fingerprint == fingerprint(TABLES)
+        assert (await schema.deploy()).applied == []
+
+
+@pytest.mark.usefixtures("quiet_server")
+async def test_two_deployments_at_once_make_one_schema(empty_databases: list[TestDatabase]) -> None:
+    database = empty_databases[0]
+    reports = await asyncio.gather(_deploy(database), _deploy(database), _deploy(database))
+    assert [report.current for report in reports] == [True, True, True]
+    assert sorted(bool(report.applied) for report in reports) == [False, False, True]
+    async with database_schema(database.url()) as schema:
+        assert (await schema.status()).current
+    assert len(_seeds(database)) == len(Platform.table.seeds) + 1
+
+
+@pytest.mark.usefixtures("quiet_server")
+async def test_databases_of_one_server_can_be_deployed_at_once(empty_databases: list[TestDatabase]) -> None:
+    """pgstac alters roles, which the whole server shares: whoever comes second waits for it or tries again."""
+    database, other = empty_databases
+    async with await AsyncConnection.connect(other.url()) as elsewhere:
+        await elsewhere.execute("ALTER ROLE pgstac_admin SET search_path TO pgstac, public")
+        deployment = asyncio.create_task(_deploy(database))
+        await _until_it_waits(other, database)
+        await elsewhere.commit()
+        assert (await deployment).current
+
+
+async def _until_it_waits(other: TestDatabase, database: TestDatabase) -> None:
+    waiting = (
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = %s AND wait_event_type = 'Lock' AND query ~ 'pgstac'"
+    )
+    async with await AsyncConnection.connect(other.url(), autocommit=True) as connection:
+        for _ in range(2000):
+            row = await (await connection.execute(waiting, [database.name])).fetchone()
+            if row and row[0]:
+                return
+            await asyncio.sleep(0.005)
+    pytest.fail("pgstac's script never came to the role that another transaction holds.")
+
+
+async def test_a_second_deployment_applies_nothing_and_records_nothing(shared_database: TestDatabase) -> None:
+    await _deploy(shared_database)
+    before = _privileges(shared_database), _seeds(shared_database)
+    report = await _deploy(shared_database)
+    assert (report.applied, report.pending, report.differences, report.notices) == ([], [], [], [])
+    assert report.current
+    assert (_privileges(shared_database), _seeds(shared_database)) == before
+
+
+async def test_a_rebuild_is_refused_without_development_mode_and_without_the_right_name_and_else_begins_anew(
+    database: TestDatabase,
+) -> None:
+    with psycopg.connect(database.url(), autocommit=True) as connection:
+        connection.execute("UPDATE dagapp.platforms SET display_name = 'mine'")
+        connection.execute("INSERT INTO dagapp.dag_job_messages (message_id, queue, body) VALUES ('m', 'q', '{}')")
+        count = (
+            "SELECT (SELECT count(*) FROM dagapp.dag_job_messages), (SELECT min(display_name) FROM dagapp.platforms)"
+        )
+        async with database_schema(database.url()) as schema:
+            with pytest.raises(PermissionDenied, match="does not run in development mode"):
+                await schema.rebuild(confirm=database.name, development=False)
+            for wrong in ("", "yes", database.name.upper(), "graticule", database.name + " "):
+                with pytest.raises(Conflict, match="was not confirmed"):
+                    await schema.rebuild(confirm=wrong, development=True)
+            assert connection.execute(count).fetchone() == (1, "mine")
+            report = await schema.rebuild(confirm=database.name, development=True)
+            assert report.current
+            assert connection.execute(count).fetchone() == (0, "ArcGIS")
+            assert (await schema.status()).current
+
+
+async def test_status_tells_an_empty_database_from_a_deployed_one(empty_databases: list[TestDatabase]) -> None:
+    async with database_schema(empty_databases[0].url()) as schema:
+        status = await schema.status()
+        assert (status.deployed, status.current, status.deployed_fingerprint) == (False, False, None)
+        assert status.postgis_version is None
+        assert status.pgstac_version is None
+
+
+async def test_a_process_is_ready_only_when_its_schema_was_deployed(
+    shared_database: TestDatabase, empty_databases: list[TestDatabase]
+) -> None:
+    url, role = shared_database.url(DatabaseRole.GATEWAY), DatabaseRole.GATEWAY
+    async with Database(url, role) as pool:
+        assert await ReadinessService(pool).schema() == {"fingerprint": fingerprint(TABLES)}
+    async with Database(empty_databases[0].url(), DatabaseRole.GATEWAY) as pool:
+        with pytest.raises(SchemaOutdated, match="graticule schema migrate"):
+            await ReadinessService(pool).schema()
+
+
+@pytest.mark.parametrize("command", ["status", "deploy", "migrate"])
+async def test_a_login_that_may_not_change_the_schema_gets_a_domain_error(
+    shared_database: TestDatabase, command: str
+) -> None:
+    async with database_schema(shared_database.url(DatabaseRole.GATEWAY)) as schema:
+        with pytest.raises(GraticuleError) as refused:
+            await getattr(schema, command)()
+    assert isinstance(refused.value, PermissionDenied)
+
+
+@pytest.mark.parametrize("command", ["status", "deploy", "migrate"])
+async def test_the_owners_login_needs_no_more_once_the_database_is_prepared(
+    shared_database: TestDatabase, command: str
+) -> None:
+    """Repeated steps ask for no privilege when nothing is left to do: an administrator is needed once."""
+    await _deploy(shared_database)
+    async with database_schema(shared_database.url(DatabaseRole.OWNER)) as schema:
+        assert (await getattr(schema, command)()).current
+
+
+async def test_many_status_questions_at_once_do_not_disturb_each_other(shared_database: TestDatabase) -> None:
+    await _deploy(shared_database)
+
+    async def ask() -> bool:
+        async with database_schema(shared_database.url()) as schema:
+            return (await schema.status()).current
+
+    assert all(await asyncio.gather(ask(), ask(), ask()))
