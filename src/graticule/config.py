@@ -4,6 +4,7 @@ Every setting can be shown (`graticule config`, logs, the API) without giving a 
 are `SecretStr`, the database address masks its password, and a refused value is never echoed.
 """
 
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
@@ -35,14 +36,36 @@ class LogFormat(StrEnum):
 class DatabaseUrl(Secret[str]):
     """A PostgreSQL address (a URL, or `key=value` pairs) that shows where it leads and never its password."""
 
+    def parts(self) -> dict[str, str]:
+        """Give the connection's parameters, or raise `ValueError` (which does not quote the address)."""
+        try:
+            found = {name: str(value) for name, value in conninfo_to_dict(self.get_secret_value()).items()}
+        except ProgrammingError:
+            raise ValueError("not an address; write postgresql://user:password@host:port/database") from None
+        # A password with such characters splits a URL at the wrong place, and parts of it seem to be something else.
+        if "@" in found.get("host", "") + found.get("dbname", "") or re.search(r"[^\d,]", found.get("port", "")):
+            raise ValueError("ambiguous; write special characters of the password percent-encoded (%40 for @)")
+        return found
+
     def _display(self) -> str:
         try:
-            parts = conninfo_to_dict(self.get_secret_value())
-        except ProgrammingError:
+            parts = self.parts()
+        except ValueError:
             return "**********"
-        user, host, port = (str(parts.get(name) or "") for name in ("user", "host", "port"))
-        place = f"{host}:{port}" if port else host
-        return f"postgresql://{f'{user}@' if user else ''}{place}/{parts.get('dbname') or ''}"
+        login = f"{parts['user']}@" if "user" in parts else ""
+        port = f":{parts['port']}" if "port" in parts else ""
+        return f"postgresql://{login}{parts.get('host', '')}{port}/{parts.get('dbname', '')}"
+
+
+class CallbackUrl(Secret[AnyHttpUrl]):
+    """An HTTP address that shows where it leads, without a login and without the query, which may hold a key."""
+
+    def _display(self) -> str:
+        url = self.get_secret_value()
+        shown = AnyHttpUrl.build(
+            scheme=url.scheme, host=url.host or "", port=url.port, path=(url.path or "").removeprefix("/")
+        )
+        return str(shown)
 
 
 def _either(name: str) -> AliasChoices:
@@ -104,7 +127,7 @@ class Settings(BaseSettings):
     # The worker
     worker_queue: str | None = Field(None, validation_alias=_either("worker_queue"))
     worker_type: str | None = Field(None, validation_alias=_either("worker_type"))
-    dag_callback_url: AnyHttpUrl | None = Field(None, validation_alias=_either("dag_callback_url"))
+    dag_callback_url: CallbackUrl | None = Field(None, validation_alias=_either("dag_callback_url"))
 
     # Azure
     service_bus_fqdn: str | None = Field(None, validation_alias=_either("service_bus_fqdn"))
@@ -122,11 +145,8 @@ class Settings(BaseSettings):
     @field_validator("database_url", "owner_database_url")
     @classmethod
     def _parses(cls, value: DatabaseUrl | None) -> DatabaseUrl | None:
-        try:
-            conninfo_to_dict(value.get_secret_value() if value else "")
-        except ProgrammingError:
-            # The driver's message is dropped: it may quote the password.
-            raise ValueError("not an address; write postgresql://user:password@host:port/database") from None
+        if value is not None:
+            value.parts()
         return value
 
     @property

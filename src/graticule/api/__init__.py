@@ -1,0 +1,1 @@
+"""The orchestrator's HTTP API, with write authority."""

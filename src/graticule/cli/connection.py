@@ -1,0 +1,46 @@
+"""Which database a command works on: an existing server, or the embedded one of the data folder."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from graticule.cli.console import say
+from graticule.cli.settings import absolute_home
+from graticule.config import Settings
+from graticule.core.errors import ConfigurationError
+from graticule.core.table import DatabaseRole
+from graticule.embedded.cluster import Cluster, running_cluster_url
+from graticule.embedded.credentials import ADMIN
+
+
+def process_url(settings: Settings, role: DatabaseRole) -> str:
+    """Give the address at which a process of its own reaches the database."""
+    if external := settings.external_database:
+        return external.get_secret_value()
+    running = running_cluster_url(absolute_home(settings), role, settings.postgres_db)
+    if running is None:
+        raise ConfigurationError(
+            f"There is no database to connect to: none is configured, and none runs in {absolute_home(settings)}.",
+            hint="Set GRATICULE_DATABASE_URL, or start everything with `graticule up`.",
+        )
+    return running
+
+
+def owner_url(settings: Settings) -> str | None:
+    """Give the address of the login that may change the schema, if one is configured."""
+    if settings.owner_database_url is not None:
+        return settings.owner_database_url.get_secret_value()
+    external = settings.external_database
+    return None if external is None else external.get_secret_value()
+
+
+@asynccontextmanager
+async def owner_connection(settings: Settings) -> AsyncIterator[str]:
+    """Give the owner's address; an embedded database that is not running is started for the while."""
+    home = absolute_home(settings)
+    url = owner_url(settings) or running_cluster_url(home, ADMIN, settings.postgres_db)
+    if url is not None:
+        yield url
+        return
+    async with Cluster.of(home, preferred=settings.pg_bin, announce=say) as cluster:
+        await cluster.ensure_database(settings.postgres_db)
+        yield cluster.url(ADMIN, settings.postgres_db)

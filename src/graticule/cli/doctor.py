@@ -1,0 +1,45 @@
+"""`graticule doctor`: is this machine fit, and if not, how is it mended?"""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from graticule.cli.console import done, fail, out, say
+from graticule.cli.processes import GATEWAY_PORT
+from graticule.cli.settings import load_settings
+
+if TYPE_CHECKING:
+    from graticule.embedded.machine import Finding
+
+
+def doctor(
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Install the system packages that are missing (apt or brew).")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing of what is well.")] = False,
+    port: Annotated[int, typer.Option(min=1, max=65534, help="The port that `graticule up` would use.")] = GATEWAY_PORT,
+) -> None:
+    """Check this machine (programs, extensions, ports, disk, versions) and say how to mend what is wrong."""
+    from graticule.embedded.machine import examine, missing_packages
+    from graticule.embedded.packages import install_packages
+
+    findings = examine(load_settings(), port=port)
+    if fix and (packages := missing_packages(findings)):
+        install_packages(packages, say)
+        findings = examine(load_settings(), port=port)
+        done(f"Installed {', '.join(packages)}.")
+    _show(findings, quiet)
+    if any(finding.required and not finding.ok for finding in findings):
+        raise typer.Exit(1)
+
+
+def _show(findings: "list[Finding]", quiet: bool) -> None:
+    for finding in findings:
+        line = f"{finding.name:<22} {finding.detail}"
+        if not finding.ok and finding.required:
+            fail(line, finding.mend)
+        elif not quiet:
+            sign = Text("✓", "green") if finding.ok else Text("!", "yellow")
+            mend = f" {finding.mend}" if finding.mend and not finding.ok else ""
+            out.print(Text.assemble(sign, f" {line}{mend}"), soft_wrap=True)

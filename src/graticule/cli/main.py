@@ -1,0 +1,75 @@
+"""The command `graticule`."""
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from graticule import __version__
+from graticule.cli import demo, doctor, processes, schema, up
+from graticule.cli.console import fail, out
+from graticule.cli.settings import load_settings
+from graticule.config import RunMode
+from graticule.core.errors import GraticuleError
+
+app = typer.Typer(
+    name="graticule",
+    help="Graticule: partners' rasters and vectors in, reviewed and versioned map services out.",
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+app.command()(up.up)
+app.command()(demo.demo)
+app.command()(doctor.doctor)
+app.command()(processes.orchestrator)
+app.command()(processes.gateway)
+app.add_typer(schema.app, name="schema")
+
+ROLES: dict[RunMode, Callable[..., None]] = {
+    RunMode.UP: up.up,
+    RunMode.ORCHESTRATOR: processes.orchestrator,
+    RunMode.GATEWAY: processes.gateway,
+}
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        out.print(f"graticule {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def choose(
+    context: typer.Context,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Graticule: partners' rasters and vectors in, reviewed and versioned map services out.
+
+    Without a command, the variable RUN_MODE chooses the role: up, orchestrator or gateway.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    mode = load_settings().run_mode
+    if mode is None:
+        out.print(context.get_help())
+    else:
+        context.invoke(ROLES[mode])
+
+
+@app.command()
+def config() -> None:
+    """Print all settings as JSON, with secrets masked."""
+    out.print_json(json.dumps(load_settings().shown()))
+
+
+def main() -> None:
+    """Run the command line; an error that we foresaw is told in two lines, not as a traceback."""
+    try:
+        app()
+    except GraticuleError as error:
+        fail(error.message, error.hint)
+        sys.exit(1)

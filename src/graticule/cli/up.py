@@ -1,0 +1,87 @@
+"""`graticule up`: everything on this machine."""
+
+import asyncio
+import signal
+import time
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graticule.cli.console import done, out, say, warn
+from graticule.cli.processes import GATEWAY_PORT
+from graticule.cli.settings import load_settings
+
+if TYPE_CHECKING:
+    from graticule.cli.installation import Installation
+    from graticule.config import Settings
+
+
+def up(
+    port: Annotated[
+        int, typer.Option(min=1, max=65534, help="The gateway's port; the orchestrator's is the next one.")
+    ] = GATEWAY_PORT,
+    host: Annotated[
+        str, typer.Option(help="The address to listen on; loopback only unless told otherwise.")
+    ] = "127.0.0.1",
+    home: Annotated[Path | None, typer.Option(help="The data folder [default: GRATICULE_HOME or .graticule].")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=0, help="Worker processes to start. This version has no worker to start yet.")
+    ] = None,
+) -> None:
+    """Run everything on this machine: a database, an orchestrator and a gateway, supervised, until Ctrl-C.
+
+    The database is a private PostgreSQL in the data folder, or the server that GRATICULE_DATABASE_URL names.
+    """
+    if workers:
+        warn("This version has no worker to start yet; --workers is passed over.")
+    run_until_signal(_up(load_settings(home=home), host, port))
+
+
+async def _up(settings: "Settings", host: str, port: int) -> None:
+    from graticule.cli.installation import run_installation
+
+    began = time.monotonic()
+    async with run_installation(settings, host, port, say) as running:
+        _tell(running, time.monotonic() - began)
+        await asyncio.Event().wait()
+
+
+def run_until_signal(work: Coroutine[None, None, None]) -> None:
+    """Run work that the first SIGINT or SIGTERM ends in order: what it opened is closed."""
+    try:
+        asyncio.run(_cancelled_by_signal(work))
+    except asyncio.CancelledError:
+        done("Everything is stopped; the data stays in the data folder.")
+
+
+async def _cancelled_by_signal(work: Coroutine[None, None, None]) -> None:
+    loop, task = asyncio.get_running_loop(), asyncio.create_task(work)
+
+    def on_signal() -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, say, "Stopping already.")
+        say("Stopping.")
+        task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal)
+    await task
+
+
+def _tell(running: "Installation", seconds: float) -> None:
+    """Say where everything is; the new admin key is shown once, and only to a person."""
+    done(f"Ready after {seconds:.1f} s.")
+    lines = {
+        "gateway": running.gateway,
+        "orchestrator": running.orchestrator,
+        "database": running.database,
+        "data folder": running.home,
+        "logs": running.logs,
+        "admin key": running.admin_key.place,
+    }
+    if running.admin_key.is_new and out.is_terminal:
+        lines["shown this once"] = running.admin_key.value
+    listing = "\n".join(f"  {name:<15} {value}" for name, value in lines.items())
+    out.print(f"\n{listing}\n\n  Ctrl-C stops everything.\n", soft_wrap=True, markup=False, emoji=False)

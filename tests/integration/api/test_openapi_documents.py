@@ -1,0 +1,88 @@
+"""The OpenAPI documents of both processes: valid, complete, and honest about errors."""
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from tests.integration.api.conftest import NOWHERE
+
+from graticule.api.app import create_api
+from graticule.config import Settings
+from graticule.gateway.app import create_gateway
+from graticule.http.problems import MEDIA_TYPE
+
+APPLICATIONS = {"orchestrator": create_api, "gateway": create_gateway}
+PROBES_THAT_FAIL = {"/readyz", "/health"}
+
+
+@pytest.fixture(params=APPLICATIONS)
+def app(request: pytest.FixtureRequest) -> FastAPI:
+    return APPLICATIONS[request.param](Settings(), NOWHERE)
+
+
+async def document_of(app: FastAPI) -> dict[str, Any]:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://process") as client:
+        answer = await client.get("/openapi.json")
+    assert answer.status_code == 200
+    document: dict[str, Any] = json.loads(answer.content)
+    return document
+
+
+def operations(document: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    return {(path, method): operation for path, item in document["paths"].items() for method, operation in item.items()}
+
+
+def references(value: object) -> set[str]:
+    match value:
+        case dict():
+            own = {value["$ref"]} if isinstance(value.get("$ref"), str) else set()
+            return own.union(*map(references, value.values()))
+        case list():
+            return set().union(*map(references, value))
+    return set()
+
+
+async def test_the_document_is_whole(app: FastAPI) -> None:
+    document = await document_of(app)
+    assert document["openapi"].startswith("3.")
+    assert document["info"]["title"] == app.title
+    schemas = {f"#/components/schemas/{name}" for name in document.get("components", {}).get("schemas", {})}
+    assert references(document) <= schemas
+    identifiers = [operation["operationId"] for operation in operations(document).values()]
+    assert len(identifiers) == len(set(identifiers))
+    assert all(operation.get("summary") for operation in operations(document).values())
+
+
+async def test_every_operation_documents_its_answer_and_its_errors(app: FastAPI) -> None:
+    for where, operation in operations(await document_of(app)).items():
+        responses: dict[str, Any] = operation["responses"]
+        assert responses["200"]["content"], where
+        assert "default" in responses or any(status >= "400" for status in responses), where
+
+
+async def test_every_error_is_documented_as_the_problem_document_that_it_is(app: FastAPI) -> None:
+    for (path, _), operation in operations(await document_of(app)).items():
+        for status, response in operation["responses"].items():
+            if status == "200" or (path in PROBES_THAT_FAIL and status == "503"):
+                continue
+            assert list(response["content"]) == [MEDIA_TYPE], (path, status)
+            assert {"code", "detail", "status", "title"} <= set(response["content"][MEDIA_TYPE]["schema"]["required"])
+
+
+async def test_the_bootstrap_endpoints_document_the_key_and_each_refusal() -> None:
+    document = await document_of(create_api(Settings(), NOWHERE))
+    bootstrap = {where: each for where, each in operations(document).items() if "/bootstrap/" in where[0]}
+    assert len(bootstrap) == 6
+    scheme = document["components"]["securitySchemes"]["APIKeyHeader"]
+    assert (scheme["type"], scheme["in"], scheme["name"]) == ("apiKey", "header", "X-API-Key")
+    for where, operation in bootstrap.items():
+        assert operation["security"] == [{"APIKeyHeader": []}], where
+        assert {"401", "403", "503"} <= set(operation["responses"]), where
+    assert "409" in bootstrap["/api/v1/bootstrap/rebuild", "post"]["responses"]
+
+
+async def test_the_gateway_offers_nothing_that_writes() -> None:
+    document = await document_of(create_gateway(Settings(), NOWHERE))
+    assert {method for _, method in operations(document)} == {"get"}
