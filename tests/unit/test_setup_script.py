@@ -132,7 +132,7 @@ def test_a_change_is_installed_once(
     (locked, editable) = commands
     assert locked[-3:] == ["--require-hashes", "--requirement", str(checkout / "requirements.lock")]
     assert editable[-4:] == ["--no-deps", "--no-build-isolation", "--editable", str(checkout)]
-    assert capsys.readouterr().out.startswith("Installed the Python packages in ")
+    assert "Installed the Python packages in " in capsys.readouterr().out
     if change is not remove_command:
         setup.install(setup.Environment(checkout / ".venv"), sys.version)
         assert len(commands) == 2

@@ -1,5 +1,6 @@
 """The TCP port of the private cluster: the same at every start, another one when it is taken."""
 
+import itertools
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -41,6 +42,15 @@ def free_port(after: int) -> int:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.bind((_LOCALHOST, 0))
         return int(probe.getsockname()[1])
+
+
+def free_pair(start: int) -> int:
+    """The first of two neighbouring ports that are both free, at or after `start` when possible."""
+    pairs = itertools.chain(range(start, 65535, 2), range(1024, start, 2))
+    found = next((port for port in pairs if is_free(port) and is_free(port + 1)), None)
+    if found is None:
+        raise ConfigurationError("There are no two free ports on this machine.", hint="End some programs.")
+    return found
 
 
 def choose_port(fixed: int | None, memory: Path, announce: Callable[[str], None]) -> int:

@@ -1,7 +1,4 @@
-"""What is asked of a running server: whether it answers, what it can do, whether a database is there.
-
-The only SQL outside the repositories: it runs before there is a schema.
-"""
+"""What is asked of a running server: whether it answers, what it can do, whether a database is there."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -11,9 +8,9 @@ from psycopg import sql
 from psycopg.rows import TupleRow
 
 from graticule.core.errors import Unavailable
+from graticule.repositories.queries import load_queries
 
-_AVAILABLE_EXTENSIONS = "SELECT name FROM pg_available_extensions WHERE name = ANY (%(names)s)"
-_DATABASE_EXISTS = "SELECT 1 FROM pg_database WHERE datname = %(name)s"
+_QUERIES = load_queries("server.sql", package=__package__)
 _CREATE_DATABASE = sql.SQL("CREATE DATABASE {name}")
 
 
@@ -50,7 +47,7 @@ async def ensure_database(url: str, name: str) -> bool:
 
 
 async def _created(connection: psycopg.AsyncConnection[TupleRow], name: str) -> bool:
-    found = await connection.execute(_DATABASE_EXISTS, {"name": name})
+    found = await connection.execute(_QUERIES["database_exists"], {"name": name})
     if await found.fetchone():
         return False
     try:
@@ -63,6 +60,6 @@ async def _created(connection: psycopg.AsyncConnection[TupleRow], name: str) -> 
 def facts(url: str, extensions: Collection[str], *, timeout: float) -> ServerFacts:
     """Ask a server for its version and for the extensions that it offers."""
     with psycopg.connect(url, autocommit=True, connect_timeout=max(2, round(timeout))) as connection:
-        rows = connection.execute(_AVAILABLE_EXTENSIONS, {"names": list(extensions)}).fetchall()
+        rows = connection.execute(_QUERIES["available_extensions"], {"names": list(extensions)}).fetchall()
         version = connection.info.server_version // 10000
     return ServerFacts(version, frozenset(name for (name,) in rows))

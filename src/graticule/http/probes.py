@@ -156,7 +156,7 @@ async def _outcome(check: Check, limit: float) -> tuple[CheckResult, Exception |
         async with asyncio.timeout(limit) as timer:
             return await check(), None
     except GraticuleError as error:
-        return CheckResult(ok=False, reason=error.message), error
+        return CheckResult(ok=False, reason=str(error)), error
     except Exception as error:
         if isinstance(error, TimeoutError) and timer.expired():
             return CheckResult(ok=False, reason=f"no answer within {limit:g} s"), None

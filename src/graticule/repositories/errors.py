@@ -59,6 +59,7 @@ REFUSED_LOGINS: tuple[tuple[str, type[Exception]], ...] = (
 )
 HINTS: dict[type[GraticuleError], str] = {
     SchemaOutdated: "Run `graticule schema migrate`.",
+    PermissionDenied: "Use a login that may; the schema's commands take GRATICULE_OWNER_DATABASE_URL.",
     Unavailable: "Try again; `graticule doctor` checks the database.",
     ConfigurationError: "Check GRATICULE_DATABASE_URL.",
 }

@@ -29,6 +29,7 @@ STATE = load_queries("state.sql", package=__package__)
 SHADOW = "{}__expected"
 COUNTED_UP_TO = 100_000  # larger tables answer with the planner's estimate
 Models = Sequence[type[Row]]
+UNPREPARED = Reported(object="database", detail="its extensions, roles and privileges, and then the schema")
 # What the rows, or a change that was refused before, do not allow.
 REFUSALS = (
     psycopg.IntegrityError,
@@ -123,7 +124,7 @@ class DatabaseSchema:
             fingerprint=ours,
             deployed_fingerprint=last["fingerprint"] if last else None,
             deployed_at=last["deployed_at"] if last else None,
-            pending=_reported(plan.changes),
+            pending=_reported(plan.changes) if server["prepared"] else [UNPREPARED],
             differences=_reported(plan.differences),
         )
 
@@ -274,7 +275,10 @@ def _refused(change: Change, error: psycopg.Error) -> Difference:
 
 def _reported(items: Iterable[Change | Difference]) -> list[Reported]:
     return [
-        Reported(object=str(item.key), detail=item.sql if isinstance(item, Change) else item.reason) for item in items
+        Reported(object=str(item.key), detail=item.sql)
+        if isinstance(item, Change)
+        else Reported(object=str(item.key), detail=item.reason, by_hand=item.by_hand)
+        for item in items
     ]
 
 

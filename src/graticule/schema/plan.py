@@ -32,7 +32,7 @@ class Difference:
 
     key: Key
     reason: str
-    suggestion: str | None = None
+    by_hand: str | None = None
     harmless: bool = False  # programs of this release can work all the same
 
     def __str__(self) -> str:
@@ -88,8 +88,18 @@ def _compare(item: SchemaObject, wanted: Definition, live: Catalogue) -> Iterabl
         return _compare_columns(item, wanted, found)
     if item.key.kind is Kind.COMMENT:
         return [Change(item.key, item.create)]
-    reason = f"is defined otherwise in the database ({found or 'plain'}) than in the models ({wanted or 'plain'})"
-    return [Difference(item.key, reason, item.create)]
+    return [_otherwise(item, wanted, found)]
+
+
+def _otherwise(item: SchemaObject, wanted: Definition, found: Definition) -> Difference:
+    """Report a constraint, index or table that is there and is not what the models want."""
+    there, ours = (" ".join(str(definition).split()) or "plain" for definition in (found, wanted))
+    removals = {
+        Kind.CONSTRAINT: f"{item.create.partition(' ADD ')[0]} DROP CONSTRAINT {item.key.name.partition('.')[2]}",
+        Kind.INDEX: f"DROP INDEX {item.create.partition(' ON ')[2].partition('.')[0]}.{item.key.name}",
+    }
+    by_hand = f"{removals[item.key.kind]}; {item.create}" if item.key.kind in removals else None
+    return Difference(item.key, f"is {there} in the database, and the models want {ours}", by_hand)
 
 
 def _compare_labels(item: SchemaObject, wanted: tuple[str, ...], found: tuple[str, ...]) -> list[Change | Difference]:

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 
 class Reported(BaseModel):
@@ -10,6 +10,7 @@ class Reported(BaseModel):
 
     object: str
     detail: str
+    by_hand: str | None = Field(None, description="The SQL that would remove the difference, for you to judge.")
 
 
 class SchemaReport(BaseModel):

@@ -61,7 +61,7 @@ async def test_ready_when_every_check_is_ok() -> None:
     ("check", "reason"),
     [
         (not_fine, "two are missing"),
-        (unavailable, "The database cannot be reached."),
+        (unavailable, "The database cannot be reached. Start it."),
         (broken, "failed, see the log"),
         (own_timeout, "failed, see the log"),
         (endless, "no answer within 0.01 s"),
