@@ -24,7 +24,7 @@ from graticule.embedded.location import (
 )
 from graticule.embedded.lock import HomeLock
 from graticule.embedded.pidfile import is_server_on, read_pid_file
-from graticule.embedded.ports import choose_port
+from graticule.embedded.ports import choose_port, is_free
 from graticule.embedded.postmaster import Postmaster, ServerEnded, last_lines
 from graticule.embedded.server_user import ServerUser
 
@@ -65,6 +65,7 @@ class Cluster:
         self._location: Location | None = None
         self._credentials: Credentials | None = None
         self._port: int | None = None
+        self._given_out = False
         self._postmaster: Postmaster | None = None
 
     @classmethod
@@ -208,15 +209,24 @@ class Cluster:
                 return
 
     async def _attempt(self, location: Location) -> None:
-        self._port = choose_port(self._fixed_port, location.port_memory, self._announce)
         own = {
+            **self._listening(location),
             "cluster_name": location.name,
-            "port": str(self._port),
             "unix_socket_directories": str(location.sockets),
         }
         write_configuration(location.data, self._user, {**self._settings, **own})
         self._postmaster = await Postmaster.launch(self._binaries, self._user, location.data, location.log)
         await self._postmaster.until_ready(self.url(ADMIN, "postgres"))
+        self._given_out = True
+
+    def _listening(self, location: Location) -> dict[str, str]:
+        """The port: chosen at the first start, and kept afterwards, for it is in the addresses that were given out."""
+        if not self._given_out:
+            self._port = choose_port(self._fixed_port, location.port_memory, self._announce)
+        elif not is_free(self.port):
+            self._announce(f"Port {self.port} was taken meanwhile; PostgreSQL is reached by its socket alone.")
+            return {"port": str(self.port), "listen_addresses": ""}
+        return {"port": str(self.port)}
 
     def _may_retry(self, said: str) -> bool:
         return (_PORT_LOST in said and self._fixed_port is None) or any(sign in said for sign in _STILL_IN_USE)

@@ -1,0 +1,144 @@
+"""Data folders for real installations. One is made from nothing in a run; the others are copies of it."""
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import HOME_VARIABLE
+from tests.e2e.installation import Program, Up
+from tests.e2e.processes import free_pair, graticule_command
+
+KEPT = "kept_partner"
+KEEP = f"""
+    INSERT INTO dagapp.platforms (platform_id, display_name, required_refs, version_ref)
+    VALUES ('{KEPT}', 'Kept', ARRAY['a'], 'v')
+"""
+# A power cut is not among what is tried here, so nobody waits for the disk.
+QUICK = "\nfsync = off\nfull_page_writes = off\n"
+
+StartUp = Callable[..., Up]
+StartProcess = Callable[..., Program]
+
+
+@dataclass(frozen=True)
+class FirstStart:
+    """What was seen when a data folder was made: by whichever worker came first."""
+
+    home: Path
+    output: str
+    errors: str
+    exit_code: int
+    admin_key: str
+
+    @classmethod
+    def record(cls, home: Path) -> "FirstStart":
+        up = Up(home)
+        try:
+            up.until_ready().query(KEEP)
+            code = up.end(signal.SIGTERM)
+            return cls(home, up.output, up.errors, code, up.admin_key)
+        finally:
+            up.close()
+
+
+@contextmanager
+def open_folder() -> Iterator[Path]:
+    """Give a folder that the server's user can enter, and remove it afterwards."""
+    made = Path(tempfile.mkdtemp(prefix="gtc-")).resolve()
+    made.chmod(0o711)
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made)
+
+
+@pytest.fixture(scope="session")
+def first_start() -> FirstStart:
+    """Give the first start of a data folder, which is stopped now and has one row more than the seeds."""
+    place = Path(os.environ[HOME_VARIABLE]) / "e2e"  # removed with the run's cluster, by the run that began it
+    place.mkdir(exist_ok=True)
+    record = place / "first_start.json"
+    with (place / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not record.exists():
+            seen = FirstStart.record(place / "home")
+            with (place / "home/postgres/data/postgresql.conf").open("a") as configuration:
+                configuration.write(QUICK)
+            record.write_text(json.dumps(asdict(seen), default=str))
+    told: dict[str, Any] = json.loads(record.read_text())
+    return FirstStart(**told | {"home": Path(told["home"])})
+
+
+def copy_home(source: Path, target: Path) -> Path:
+    """Copy a data folder that is stopped, with the owners of its files; its logs stay behind.
+
+    Each copy has a port of its own for the database: one that is down for a moment must not lose it to another.
+    """
+    subprocess.run(["cp", "-a", source, target], check=True)
+    (target / "postgres.port").write_text(f"{free_pair()}\n")
+    for log in (target / "logs").iterdir():
+        log.unlink()
+    return target
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with open_folder() as made:
+        yield made
+
+
+@pytest.fixture
+def home(folder: Path, first_start: FirstStart) -> Path:
+    """Give a data folder of the test's own that was used before."""
+    return copy_home(first_start.home, folder / "home")
+
+
+@pytest.fixture
+def start_up(folder: Path) -> Iterator[StartUp]:
+    """Start `graticule up`; whatever the test leaves of it is ended."""
+    started: list[Up] = []
+
+    def start(home: Path, *arguments: str, **options: Any) -> Up:
+        started.append(Up(home, *arguments, **options))
+        return started[-1]
+
+    yield start
+    for up in reversed(started):
+        up.close()
+
+
+@pytest.fixture(scope="session")
+def installation(first_start: FirstStart) -> Iterator[Up]:
+    """Give an installation that runs; tests that share it leave it as it is."""
+    with open_folder() as made:
+        up = Up(copy_home(first_start.home, made / "home"))
+        try:
+            yield up.until_ready()
+        finally:
+            up.close()
+
+
+@pytest.fixture
+def start_process(folder: Path) -> Iterator[StartProcess]:
+    """Start `graticule <command>` on a free port."""
+    started: list[Program] = []
+
+    def start(command: str, **environment: str) -> Program:
+        port = free_pair()
+        arguments = (graticule_command(), command, "--port", str(port))
+        started.append(Program(folder, *arguments, port=port, **environment))
+        return started[-1]
+
+    yield start
+    for program in reversed(started):
+        program.close()

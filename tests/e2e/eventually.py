@@ -1,0 +1,17 @@
+"""Wait for what gives no signal: asked again and again, up to a deadline."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def eventually(question: Callable[[], T | None], what: str | Callable[[], str], seconds: float = 30) -> T:
+    """Ask until the answer is something, and give it; fail when it does not come in time."""
+    deadline = time.monotonic() + seconds
+    while not (answer := question()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds:g} s: {what if isinstance(what, str) else what()}")
+        time.sleep(0.05)
+    return answer

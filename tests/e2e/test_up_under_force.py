@@ -1,0 +1,142 @@
+"""`graticule up` when its parts are killed: what dies is started again, and nothing outlives it."""
+
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.e2e.conftest import KEPT, StartUp
+from tests.e2e.eventually import eventually
+from tests.e2e.installation import Up
+from tests.e2e.processes import processes_of
+
+from graticule.core.table import DatabaseRole
+from graticule.embedded.server_user import ServerUser
+
+COUNT_KEPT = f"SELECT count(*) FROM dagapp.platforms WHERE platform_id = '{KEPT}'"
+
+
+def until_replaced(up: Up, name: str) -> None:
+    """Kill a child, and wait until another one is in its place and everything is ready."""
+    killed = up.child(name)
+    killed.kill()
+    eventually(lambda: not killed.running, f"the end of the {name}")
+    eventually(
+        lambda: up.children.get(name) not in {None, killed} and up.is_ready(), lambda: f"a new {name}; {up.errors}"
+    )
+
+
+@pytest.mark.parametrize(("name", "other"), [("gateway", "orchestrator"), ("orchestrator", "gateway")])
+def test_a_killed_process_is_started_again_beside_the_others(
+    home: Path, start_up: StartUp, name: str, other: str
+) -> None:
+    up = start_up(home).until_ready()
+    before = up.children
+    until_replaced(up, name)
+    assert {each: up.children[each] for each in (other, "postgres")} == {
+        each: before[each] for each in (other, "postgres")
+    }
+    assert f"The {name} ended with signal SIGKILL; it is started again." in up.errors
+    assert up.get("/health", up.ports[name]).json()["process"] == name
+    assert up.end() == 0
+    assert processes_of(home) == []
+
+
+def test_a_killed_database_is_started_again_under_the_same_processes(home: Path, start_up: StartUp) -> None:
+    up = start_up(home).until_ready()
+    before = up.children
+    until_replaced(up, "postgres")
+    assert up.children["gateway"] == before["gateway"]
+    assert up.children["orchestrator"] == before["orchestrator"]
+    assert up.query(COUNT_KEPT) == [(1,)]
+    until_replaced(up, "postgres")
+    assert up.end() == 0
+    assert processes_of(home) == []
+
+
+@contextmanager
+def database_down(up: Up) -> Iterator[None]:
+    """Kill the database, and keep it from starting for the while."""
+    configuration = up.home / "postgres" / "data" / "postgresql.conf"
+    sound = configuration.read_text()
+    configuration.write_text(sound + "\nthis is no setting\n")
+    up.child("postgres").kill()
+    eventually(lambda: "It is tried again" in up.errors, "an attempt that fails")
+    yield
+    configuration.write_text(sound)
+
+
+def test_a_database_that_loses_its_port_to_another_program_is_still_reached(home: Path, start_up: StartUp) -> None:
+    up = start_up(home).until_ready()
+    port = int((home / "postgres.port").read_text())
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with database_down(up):
+            other.bind(("127.0.0.1", port))
+            other.listen()
+        eventually(up.is_ready, lambda: f"ready again; {up.errors}")
+    assert up.query(COUNT_KEPT) == [(1,)]
+
+
+def test_a_database_that_does_not_come_back_at_once_is_tried_again(home: Path, start_up: StartUp) -> None:
+    up = start_up(home).until_ready()
+    with database_down(up):
+        assert not up.is_ready()
+    eventually(up.is_ready, lambda: f"ready again; {up.errors}")
+    assert up.query(COUNT_KEPT) == [(1,)]
+    assert up.end() == 0
+    assert "Traceback" not in up.errors
+    assert processes_of(home) == []
+
+
+def test_nothing_outlives_a_killed_up_and_the_next_one_has_the_data(home: Path, start_up: StartUp) -> None:
+    up = start_up(home).until_ready()
+    everyone = up.everyone()
+    assert len(everyone) > 8
+    assert up.end(signal.SIGKILL) == -signal.SIGKILL
+    eventually(lambda: not any(process.running for process in everyone), "the end of every process", 15)
+    assert processes_of(home) == []
+    after = start_up(home, port=up.port).until_ready()
+    assert after.query(COUNT_KEPT) == [(1,)]
+    assert after.is_ready()
+
+
+def test_the_next_up_does_not_wait_for_the_remains_of_a_killed_one(home: Path, start_up: StartUp) -> None:
+    up = start_up(home).until_ready()
+    for process in up.everyone():  # all at once: nothing has time to tidy up
+        process.kill()
+    up.wait()
+    after = start_up(home).until_ready()
+    assert after.query(COUNT_KEPT) == [(1,)]
+
+
+@pytest.fixture
+def stranger() -> Iterator["subprocess.Popen[bytes]"]:
+    """Give another program of the server's user: PostgreSQL takes such a one for a server of its own."""
+    program = subprocess.Popen(["sleep", "600"], **ServerUser.choose().process_options())
+    yield program
+    program.kill()
+    program.wait()
+
+
+def test_a_pid_file_with_the_number_of_another_program_keeps_nothing_from_starting(
+    home: Path, start_up: StartUp, stranger: "subprocess.Popen[bytes]"
+) -> None:
+    data = home / "postgres" / "data"
+    (data / "postmaster.pid").write_text(f"{stranger.pid}\n{data}\n1700000000\n54329\n{data.parent}\n*\n  1 2\nready\n")
+    up = start_up(home).until_ready()
+    assert up.child("postgres").pid != stranger.pid
+    assert up.query(COUNT_KEPT) == [(1,)]
+    assert up.end() == 0
+    assert stranger.poll() is None
+
+
+def test_sessions_that_the_server_ends_are_replaced_under_the_same_processes(installation: Up) -> None:
+    up, before = installation, installation.children
+    names = f"'{DatabaseRole.GATEWAY}', '{DatabaseRole.ORCHESTRATOR}'"
+    up.query(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename IN ({names})")
+    eventually(up.is_ready, "ready again")
+    assert up.children == before
