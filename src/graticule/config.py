@@ -77,7 +77,12 @@ class Settings(BaseSettings):
     """All settings of all processes; each process reads what it needs."""
 
     model_config = SettingsConfigDict(
-        env_prefix="GRATICULE_", extra="ignore", frozen=True, hide_input_in_errors=True, populate_by_name=True
+        env_prefix="GRATICULE_",
+        env_ignore_empty=True,
+        extra="ignore",
+        frozen=True,
+        hide_input_in_errors=True,
+        populate_by_name=True,
     )
 
     # The process

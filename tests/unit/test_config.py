@@ -265,6 +265,15 @@ def test_a_key_in_the_callback_address_is_never_shown(url: str) -> None:
         assert HEAD not in shown_or_refused()
 
 
+@pytest.mark.parametrize("name", ["GRATICULE_DATABASE_URL", "POSTGRES_HOST", "LOG_LEVEL", "GRATICULE_ADMIN_KEY"])
+def test_an_empty_variable_counts_as_unset(name: str) -> None:
+    """As container files leave them."""
+    with environment(**{name: ""}):
+        settings = Settings()
+    assert settings == Settings()
+    assert settings.external_database is None
+
+
 def test_an_address_is_shown_with_where_it_leads() -> None:
     with environment(GRATICULE_DATABASE_URL="postgresql://ann:secret@db.example:6432/maps"):
         shown = str(Settings().shown()["database_url"])

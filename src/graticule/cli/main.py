@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -11,7 +10,6 @@ from graticule import __version__
 from graticule.cli import demo, doctor, processes, schema, up
 from graticule.cli.console import fail, out
 from graticule.cli.settings import load_settings
-from graticule.config import RunMode
 from graticule.core.errors import GraticuleError
 
 app = typer.Typer(
@@ -26,12 +24,6 @@ app.command()(doctor.doctor)
 app.command()(processes.orchestrator)
 app.command()(processes.gateway)
 app.add_typer(schema.app, name="schema")
-
-ROLES: dict[RunMode, Callable[..., None]] = {
-    RunMode.UP: up.up,
-    RunMode.ORCHESTRATOR: processes.orchestrator,
-    RunMode.GATEWAY: processes.gateway,
-}
 
 
 def _print_version(wanted: bool) -> None:
@@ -57,7 +49,8 @@ def choose(
     if mode is None:
         out.print(context.get_help())
     else:
-        context.invoke(ROLES[mode])
+        # As if it had been typed, so that the options' variables count.
+        context.command.main(args=[mode.value], prog_name="graticule", standalone_mode=False)
 
 
 @app.command()

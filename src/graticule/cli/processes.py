@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 GATEWAY_PORT = 8000
 ORCHESTRATOR_PORT = 8001
 
-Host = Annotated[str, typer.Option(help="The address to listen on; loopback only unless told otherwise.")]
-Port = Annotated[int, typer.Option(min=1, max=65535, help="The port to listen on.")]
+Host = Annotated[
+    str,
+    typer.Option(envvar="GRATICULE_HOST", help="The address to listen on; loopback only unless told otherwise."),
+]
+Port = Annotated[int, typer.Option(envvar="GRATICULE_PORT", min=1, max=65535, help="The port to listen on.")]
 
 
 def orchestrator(host: Host = "127.0.0.1", port: Port = ORCHESTRATOR_PORT) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graticule.cli.console import done, out, say, warn
-from graticule.cli.processes import GATEWAY_PORT
+from graticule.cli.processes import GATEWAY_PORT, Host
 from graticule.cli.settings import load_settings
 
 if TYPE_CHECKING:
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 
 def up(
     port: Annotated[
-        int, typer.Option(min=1, max=65534, help="The gateway's port; the orchestrator's is the next one.")
+        int,
+        typer.Option(
+            envvar="GRATICULE_PORT", min=1, max=65534, help="The gateway's port; the orchestrator's is the next one."
+        ),
     ] = GATEWAY_PORT,
-    host: Annotated[
-        str, typer.Option(help="The address to listen on; loopback only unless told otherwise.")
-    ] = "127.0.0.1",
+    host: Host = "127.0.0.1",
     home: Annotated[Path | None, typer.Option(help="The data folder [default: GRATICULE_HOME or .graticule].")] = None,
     workers: Annotated[
         int | None, typer.Option(min=0, help="Worker processes to start. This version has no worker to start yet.")

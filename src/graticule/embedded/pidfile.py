@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 _PROCESSES = Path("/proc")
+_PS = Path("/bin/ps")  # asked where there is no /proc, as on macOS
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def _command_of(pid: int) -> list[str]:
 
 def _command_told_by_ps(pid: int) -> list[str]:
     """What `ps` prints is not split at spaces, since paths may hold them: program, and folder when told."""
-    command = ["/bin/ps", "-ww", "-p", str(pid), "-o", "command="]
+    command = [str(_PS), "-ww", "-p", str(pid), "-o", "command="]
     shown = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
     program, folder = shown.partition(" -")[0], shown.partition(" -D ")[2].partition(" -")[0]
     return [program, "-D", folder] if folder else [program]

@@ -90,9 +90,12 @@ def test_the_role_is_chosen_by_a_variable(monkeypatch: pytest.MonkeyPatch, role:
 
     monkeypatch.setattr("graticule.http.server.serve", serve)
     monkeypatch.setattr("graticule.logs.configure_logging", lambda *_: None)
-    result = run(variables={name: role, "GRATICULE_DATABASE_URL": "postgresql://u@127.0.0.1:1/nowhere"})
-    assert result.code == 0, result.err
-    assert served == [(f"Graticule {role}", "127.0.0.1", {"gateway": 8000, "orchestrator": 8001}[role])]
+    variables = {name: role, "GRATICULE_DATABASE_URL": "postgresql://u@127.0.0.1:1/nowhere"}
+    for place in ({}, {"GRATICULE_HOST": "0.0.0.0", "GRATICULE_PORT": "9000"}):
+        result = run(variables=variables | place)
+        assert result.code == 0, result.err
+    default_port = {"gateway": 8000, "orchestrator": 8001}[role]
+    assert served == [(f"Graticule {role}", "127.0.0.1", default_port), (f"Graticule {role}", "0.0.0.0", 9000)]
 
 
 def test_a_command_wins_over_the_role_of_the_variable() -> None:

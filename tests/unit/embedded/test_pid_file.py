@@ -58,11 +58,21 @@ def test_a_process_that_nobody_collected_is_not_a_server(tmp_path: Path) -> None
     assert not is_alive(ended.pid)
 
 
+@pytest.fixture
+def ps(tmp_path: Path) -> Path:
+    """Give a `ps -ww -p PID -o command=` that prints what the real one does: a small system has none."""
+    script = tmp_path / "ps"
+    script.write_text('#!/bin/sh\ntr "\\0" " " < "/proc/$3/cmdline"\n')
+    script.chmod(0o755)
+    return script
+
+
 @pytest.mark.parametrize("more", [[], ["-p", "54329"]])
 def test_without_proc_the_command_is_asked_of_ps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ps: Path, more: list[str]
 ) -> None:
     monkeypatch.setattr(pidfile, "_PROCESSES", tmp_path / "not there")
+    monkeypatch.setattr(pidfile, "_PS", ps)
     data = tmp_path / "with spaces"
     command: list[str | Path] = ["/opt/my pg/postgres", "-c", "read line", "-D", data, *more]
     with subprocess.Popen(command, executable="/bin/sh", stdin=subprocess.PIPE) as process:
