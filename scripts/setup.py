@@ -108,7 +108,7 @@ def require_ensurepip() -> None:
 
 def install_package(package: str) -> None:
     """Install a package of the system by apt-get."""
-    apt = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]
+    apt = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-o", "DPkg::Lock::Timeout=120"]
     prefix = privileges(is_root=os.geteuid() == 0, has_sudo=shutil.which("sudo") is not None, asks=sys.stdin.isatty())
     if prefix is None or shutil.which("apt-get") is None:
         raise SetupError(f"Python cannot make virtual environments. As root, run: apt-get install {package}")
@@ -269,7 +269,10 @@ def tail(text: str) -> str:
 
 def consult_doctor(environment: Environment) -> None:
     """Let Graticule look for what it needs of the system, and install what is missing."""
-    done = subprocess.run([str(environment.graticule), "doctor", "--fix", "--quiet"], cwd=ROOT, check=False)
+    # Only the machine is looked at: a database that someone configured may be away, and nothing here needs it.
+    machine = {name: value for name, value in os.environ.items() if not name.startswith(("GRATICULE_", "POSTGRES_"))}
+    command = [str(environment.graticule), "doctor", "--fix", "--quiet"]
+    done = subprocess.run(command, cwd=ROOT, env=machine, check=False)
     if done.returncode != 0:
         raise SetupError("`graticule doctor --fix` did not find or make everything that is needed.")
 

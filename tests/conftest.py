@@ -14,7 +14,9 @@ import psycopg
 import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
+from pydantic import AliasChoices
 
+from graticule.config import Settings
 from graticule.core.table import DatabaseRole
 from graticule.embedded.cluster import Cluster, running_cluster_url
 from graticule.embedded.credentials import ADMIN, Credentials
@@ -66,10 +68,17 @@ _shared: SharedCluster | None = None
 def pytest_configure(config: pytest.Config) -> None:
     """Start the cluster once, before the workers of a parallel run are."""
     global _shared  # noqa: PLW0603 - pytest's hooks have no other place for it
-    for name in [name for name in os.environ if name.startswith("GRATICULE_") and name != HOME_VARIABLE]:
+    for name in _settings_variables() & set(os.environ):
         del os.environ[name]
     if not hasattr(config, "workerinput") and not config.option.collectonly:
         _shared = SharedCluster()
+
+
+def _settings_variables() -> set[str]:
+    """Give the variables of all settings: those of whoever runs the tests must not count."""
+    aliases = [field.validation_alias for field in Settings.model_fields.values()]
+    named = {str(name).upper() for alias in aliases if isinstance(alias, AliasChoices) for name in alias.choices}
+    return named | {f"GRATICULE_{name}".upper() for name in (*Settings.model_fields, "host", "port")}
 
 
 def pytest_unconfigure() -> None:

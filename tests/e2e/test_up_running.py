@@ -159,7 +159,7 @@ def test_the_gateway_knows_its_own_login_and_nothing_more(installation: Up) -> N
 
 def test_the_orchestrator_knows_the_key_and_two_logins(installation: Up) -> None:
     environment = installation.child("orchestrator").environment
-    known = {"graticule_admin", DatabaseRole.ORCHESTRATOR, "admin key"}
+    known = {DatabaseRole.OWNER, DatabaseRole.ORCHESTRATOR, "admin key"}
     assert set(shown_in(environment, installation.home)) == known
 
 

@@ -260,7 +260,8 @@ def test_the_missing_part_of_python_is_installed(
     debian.inhabit(monkeypatch)
     setup.require_ensurepip()
     assert [command[-1] for command in debian.ran if "install" in command] == packages
-    assert debian.ran[0] == ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "update"]
+    assert debian.ran[0][:3] == ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]
+    assert debian.ran[0][-1] == "update"
 
 
 def test_nothing_is_installed_where_python_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:

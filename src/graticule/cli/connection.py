@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from graticule.cli.console import say
 from graticule.cli.settings import absolute_home
@@ -10,6 +11,7 @@ from graticule.core.errors import ConfigurationError
 from graticule.core.table import DatabaseRole
 from graticule.embedded.cluster import Cluster, running_cluster_url
 from graticule.embedded.credentials import ADMIN
+from graticule.embedded.location import existing_location
 
 
 def process_url(settings: Settings, role: DatabaseRole) -> str:
@@ -18,11 +20,15 @@ def process_url(settings: Settings, role: DatabaseRole) -> str:
         return external.get_secret_value()
     running = running_cluster_url(absolute_home(settings), role, settings.postgres_db)
     if running is None:
-        raise ConfigurationError(
-            f"There is no database to connect to: none is configured, and none runs in {absolute_home(settings)}.",
-            hint="Set GRATICULE_DATABASE_URL, or start everything with `graticule up`.",
-        )
+        raise _no_database(absolute_home(settings))
     return running
+
+
+def _no_database(home: Path) -> ConfigurationError:
+    return ConfigurationError(
+        f"There is no database to connect to: none is configured, and none runs in {home}.",
+        hint="Set GRATICULE_DATABASE_URL, or start everything with `graticule up`.",
+    )
 
 
 def owner_url(settings: Settings) -> str | None:
@@ -34,13 +40,18 @@ def owner_url(settings: Settings) -> str | None:
 
 
 @asynccontextmanager
-async def owner_connection(settings: Settings) -> AsyncIterator[str]:
-    """Give the owner's address; an embedded database that is not running is started for the while."""
+async def owner_connection(settings: Settings, *, create: bool = False) -> AsyncIterator[str]:
+    """Give the owner's address; an embedded database that is not running is started for the while.
+
+    One that does not exist is made only when asked for: a look into the wrong folder leaves nothing there.
+    """
     home = absolute_home(settings)
     url = owner_url(settings) or running_cluster_url(home, ADMIN, settings.postgres_db)
     if url is not None:
         yield url
         return
+    if not create and existing_location(home) is None:
+        raise _no_database(home)
     async with Cluster.of(home, preferred=settings.pg_bin, announce=say) as cluster:
         await cluster.ensure_database(settings.postgres_db)
         yield cluster.url(ADMIN, settings.postgres_db)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def demo() -> None:
     """Start the platform, show that it is healthy and what it made, and stop it again."""
-    run_until_signal(_demo(load_settings()))
+    run_until_signal(_demo(load_settings()), status=130)  # it was to come to an end by itself
 
 
 async def _demo(settings: "Settings") -> None:

@@ -112,7 +112,7 @@ def admin_key(settings: Settings, home: Path) -> AdminKey:
 
 
 def _environments(running: Installation, urls: DatabaseUrls) -> dict[str, dict[str, str]]:
-    """Give each process what it may know: the gateway neither the key nor a login that can write."""
+    """Give each process what it may know: the gateway not the key, and of the embedded database no other login."""
     shared = {name: value for name, value in os.environ.items() if name.upper() not in NOT_INHERITED}
     shared["GRATICULE_HOME"] = str(running.home)
     orchestrator = {
@@ -161,5 +161,5 @@ async def _until_answer(client: httpx.AsyncClient, url: str, logs: Path) -> None
 
 
 def _address(host: str, port: int) -> str:
-    shown = "127.0.0.1" if host in {"0.0.0.0", "::"} else host  # noqa: S104 - told apart, not bound
+    shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - told apart, not bound
     return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"

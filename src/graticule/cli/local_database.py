@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from graticule.cli.connection import owner_url
-from graticule.cli.supervisor import FIRST_PAUSE_SECONDS, next_pause
+from graticule.cli.supervisor import next_pause
 from graticule.config import Settings
 from graticule.core.errors import ConfigurationError, GraticuleError
 from graticule.core.table import DatabaseRole
@@ -52,7 +52,7 @@ async def _provision(cluster: Cluster, database: str, home: Path, announce: Anno
     await _migrate(owner, announce)
     await allow_logins(owner, Credentials.load(home))
     return DatabaseUrls(
-        owner=owner,
+        owner=cluster.url(DatabaseRole.OWNER, database),  # not the administrator's: no process needs that one
         orchestrator=cluster.url(DatabaseRole.ORCHESTRATOR, database),
         gateway=cluster.url(DatabaseRole.GATEWAY, database),
         place=f"{database} on 127.0.0.1:{cluster.port}",
@@ -87,16 +87,16 @@ async def _kept_running(cluster: Cluster, announce: Announce) -> AsyncIterator[N
 
 
 async def _restart_when_it_dies(cluster: Cluster, announce: Announce) -> None:
-    pause = FIRST_PAUSE_SECONDS
+    pause = 0.0
     while True:
         began = time.monotonic()
         code = await cluster.wait()
-        announce(f"PostgreSQL ended with code {code}; it is started again.")
         pause = next_pause(pause, time.monotonic() - began)
+        announce(f"PostgreSQL ended with code {code}; it is started again.")
         while not cluster.running:
+            await asyncio.sleep(pause)
             try:
                 await cluster.start()
-            except GraticuleError as error:
-                announce(f"{error.message} It is tried again in {pause:.0f} s.")
-                await asyncio.sleep(pause)
+            except (GraticuleError, OSError) as error:  # a full disk is an OSError, and may be mended
                 pause = next_pause(pause, 0)
+                announce(f"{error} It is tried again in {pause:.0f} s.")

@@ -21,13 +21,13 @@ T = TypeVar("T")
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
 
-def _with_service(action: "Callable[[BootstrapService], Awaitable[T]]") -> T:
+def _with_service(action: "Callable[[BootstrapService], Awaitable[T]]", *, create: bool = False) -> T:
     from graticule.cli.connection import owner_connection
     from graticule.services.bootstrap import BootstrapService
 
     async def run() -> T:
         settings = load_settings()
-        async with owner_connection(settings) as url:
+        async with owner_connection(settings, create=create) as url:
             return await action(BootstrapService(url, development=settings.development))
 
     return asyncio.run(run())
@@ -74,13 +74,13 @@ def ddl() -> None:
 @app.command()
 def deploy(as_json: AsJson = False) -> None:
     """Make what is missing; tables that are there are left as they are. May be repeated."""
-    _finish(_with_service(lambda service: service.deploy()), as_json)
+    _finish(_with_service(lambda service: service.deploy(), create=True), as_json)
 
 
 @app.command()
 def migrate(as_json: AsJson = False) -> None:
     """Bring the schema up to date by additions; what cannot be made safely is reported."""
-    _finish(_with_service(lambda service: service.migrate()), as_json)
+    _finish(_with_service(lambda service: service.migrate(), create=True), as_json)
 
 
 @app.command()

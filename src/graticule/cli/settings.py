@@ -17,7 +17,9 @@ def load_settings(**overrides: Any) -> Settings:
         return Settings(**given)
     except ValidationError as error:
         problems = "; ".join(f"{_variable(str(item['loc'][0]))}: {item['msg']}" for item in error.errors())
-        raise ConfigurationError(f"The settings are not valid: {problems}.", hint="See `graticule config`.") from None
+        raise ConfigurationError(
+            f"The settings are not valid: {problems}.", hint="docs/settings.md lists them."
+        ) from None
 
 
 def absolute_home(settings: Settings) -> Path:

@@ -18,8 +18,8 @@ GRACE_SECONDS = 15.0
 
 
 def next_pause(pause: float, ran_seconds: float) -> float:
-    """Give the pause before the next start: doubled each time, short again after a good run."""
-    if ran_seconds >= PROVEN_AFTER_SECONDS:
+    """Give the pause before the next start: doubled each time, short at first and after a good run."""
+    if pause == 0 or ran_seconds >= PROVEN_AFTER_SECONDS:
         return FIRST_PAUSE_SECONDS
     return min(pause * 2, LONGEST_PAUSE_SECONDS)
 
@@ -37,14 +37,14 @@ class Child:
 
     async def supervise(self) -> None:
         """Start the process, and start it again whenever it ends, until cancelled; then stop it."""
-        pause = FIRST_PAUSE_SECONDS
+        pause = 0.0
         try:
             while True:
                 began = time.monotonic()
                 ended = await self._run()
+                pause = next_pause(pause, time.monotonic() - began)
                 self.announce(f"The {self.name} {ended}; it is started again. Its log: {self.log}")
                 await asyncio.sleep(pause)
-                pause = next_pause(pause, time.monotonic() - began)
         finally:
             await self._stop()
 
@@ -59,7 +59,7 @@ class Child:
     async def _start(self) -> None:
         with self.log.open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "graticule", *self.arguments),
+                *(sys.executable, "-P", "-m", "graticule", *self.arguments),  # -P: nothing is imported from this folder
                 env=dict(self.environment),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,

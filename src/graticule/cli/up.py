@@ -26,7 +26,9 @@ def up(
         ),
     ] = GATEWAY_PORT,
     host: Host = "127.0.0.1",
-    home: Annotated[Path | None, typer.Option(help="The data folder [default: GRATICULE_HOME or .graticule].")] = None,
+    home: Annotated[
+        Path | None, typer.Option(help="The data folder; by default GRATICULE_HOME, or .graticule.")
+    ] = None,
     workers: Annotated[
         int | None, typer.Option(min=0, help="Worker processes to start. This version has no worker to start yet.")
     ] = None,
@@ -49,12 +51,13 @@ async def _up(settings: "Settings", host: str, port: int) -> None:
         await asyncio.Event().wait()
 
 
-def run_until_signal(work: Coroutine[None, None, None]) -> None:
-    """Run work that the first SIGINT or SIGTERM ends in order: what it opened is closed."""
+def run_until_signal(work: Coroutine[None, None, None], *, status: int = 0) -> None:
+    """Run work that the first SIGINT or SIGTERM ends in order: what it opened is closed, the exit status given."""
     try:
         asyncio.run(_cancelled_by_signal(work))
     except asyncio.CancelledError:
         done("Everything is stopped; the data stays in the data folder.")
+        raise typer.Exit(status) from None
 
 
 async def _cancelled_by_signal(work: Coroutine[None, None, None]) -> None:

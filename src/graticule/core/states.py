@@ -1,7 +1,6 @@
 """The states of things, and the transition tables: which step may follow which.
 
-The tables are the only place that says so. Repositories guard every write with them, and the
-documentation's diagrams are drawn from them.
+The tables are the only place that says so, and repositories guard every write with them.
 """
 
 from collections.abc import Mapping

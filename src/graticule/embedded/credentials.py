@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from graticule.core.errors import ConfigurationError
+from graticule.core.table import DatabaseRole
 from graticule.embedded.files import write_atomically
 
 ADMIN = "graticule_admin"
-ROLES = (ADMIN, "graticule_orchestrator", "graticule_worker", "graticule_gateway", "graticule_owner")
+ROLES = (ADMIN, *(role.value for role in DatabaseRole))
 
 
 class Credentials:

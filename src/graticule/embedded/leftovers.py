@@ -3,6 +3,7 @@
 Everything here runs while the lock on the data folder is held: no other graticule is using the cluster.
 """
 
+import asyncio
 import contextlib
 import os
 import signal
@@ -13,6 +14,9 @@ from graticule.embedded.binaries import Binaries
 from graticule.embedded.location import Location
 from graticule.embedded.pidfile import is_alive, is_server_on, pid_file_path, processes_of, read_pid_file
 from graticule.embedded.server_user import ServerUser
+
+_REMAINS_ROUNDS = 50
+_REMAINS_PAUSE = 0.1
 
 
 async def clear_leftovers(
@@ -27,6 +31,7 @@ async def clear_leftovers(
         await _stop_orphan(found.pid, location, binaries, user)
     elif is_alive(found.pid) or found.pid == 0:
         announce("Removing a PostgreSQL pid file whose number belongs to another program by now.")
+        await _until_no_remains(location, user)
         pid_file_path(location.data).unlink(missing_ok=True)
     else:  # PostgreSQL itself handles the file of a dead server, and looks for its remains by it
         announce("PostgreSQL was not shut down in order; it recovers from its journal.")
@@ -38,6 +43,19 @@ def end_remains(location: Location, user: ServerUser) -> None:
     for pid in processes_of(location.name, user.uid):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGQUIT)
+
+
+async def _until_no_remains(location: Location, user: ServerUser) -> None:
+    """See that nothing of the old server lives: without its pid file, a new one could not know."""
+    for _ in range(_REMAINS_ROUNDS):
+        if not processes_of(location.name, user.uid):
+            return
+        end_remains(location, user)
+        await asyncio.sleep(_REMAINS_PAUSE)
+    raise Unavailable(
+        f"Processes of an earlier PostgreSQL server on {location.data} do not end.",
+        hint=f"End them by hand: `kill -QUIT {' '.join(map(str, processes_of(location.name, user.uid)))}`.",
+    )
 
 
 async def _stop_orphan(pid: int, location: Location, binaries: Binaries, user: ServerUser) -> None:

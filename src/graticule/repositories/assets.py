@@ -10,7 +10,14 @@ from pydantic import JsonValue
 from graticule.core.errors import Conflict
 from graticule.core.ids import AssetId, PlatformId
 from graticule.core.models import AssetRevision, AssetVersion, GeospatialAsset
-from graticule.core.states import APPROVAL, PROCESSING, ApprovalState, ProcessingState
+from graticule.core.states import (
+    APPROVAL,
+    CLEARANCE,
+    PROCESSING,
+    ApprovalState,
+    ClearanceState,
+    ProcessingState,
+)
 from graticule.repositories.base import Repository
 from graticule.repositories.queries import load_queries
 
@@ -27,6 +34,18 @@ class AssetRepository(Repository[GeospatialAsset]):
     async def lock(self, asset_id: AssetId) -> None:
         """Let no one else change this asset until the transaction ends."""
         await self._execute("lock_asset", {"asset_id": asset_id})
+
+    async def clear(
+        self, asset_id: AssetId, new: ClearanceState, now: datetime, *, actor: str, version: int
+    ) -> GeospatialAsset:
+        """Move the clearance of an asset that is still as it was read."""
+        values = {"now": now, "actor": actor, "version": version}
+        key = {"asset_id": asset_id}
+        return await self._transition("transition_clearance", CLEARANCE, new, key, values, column="clearance_state")
+
+    def _explain_refusal(self, present: GeospatialAsset, values: Mapping[str, Any]) -> None:
+        if present.version != values["version"]:
+            raise self._stale(present)
 
     async def with_refs(
         self, refs: Mapping[str, JsonValue], platform_id: PlatformId | None = None, limit: int = 100

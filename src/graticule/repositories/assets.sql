@@ -11,6 +11,18 @@ WHERE platform_refs @> %(refs)s AND (%(platform_id)s::text IS NULL OR platform_i
 ORDER BY created_at DESC, asset_id DESC
 LIMIT %(limit)s;
 
+-- name: transition_clearance
+UPDATE dagapp.geospatial_assets
+SET clearance_state = %(new)s::text::dagapp.clearance_state,
+    cleared_at = CASE WHEN %(new)s = 'uncleared' THEN NULL ELSE %(now)s::timestamptz END,
+    cleared_by = CASE WHEN %(new)s = 'uncleared' THEN NULL ELSE %(actor)s::text END,
+    made_public_at = CASE WHEN %(new)s = 'public' THEN %(now)s::timestamptz END,
+    made_public_by = CASE WHEN %(new)s = 'public' THEN %(actor)s::text END,
+    version = version + 1, updated_at = %(now)s
+WHERE asset_id = %(asset_id)s AND version = %(version)s
+  AND clearance_state = ANY (%(sources)s::dagapp.clearance_state[])
+RETURNING *;
+
 -- name: versions_of_asset
 SELECT * FROM dagapp.asset_versions WHERE asset_id = %(asset_id)s ORDER BY version_ordinal;
 

@@ -64,14 +64,18 @@ class Repository(Generic[M]):
             statements.replace_versioned(self.model), statements.parameters(row), f"change the {self.subject}"
         )
         if found is None:
-            key = {name: getattr(row, name) for name in self.model.table.primary_key}
-            present = await self.get(**key)
-            raise StaleVersion(
-                f"The {self.subject} {_told(key)} was changed by someone else: it is at version "
-                f"{getattr(present, 'version', '?')} now.",
-                hint="Read it again and repeat the change.",
-            )
+            raise self._stale(await self.get(**self._key(row)))
         return statements.from_database(self.model, found)
+
+    def _key(self, row: M) -> dict[str, Any]:
+        return {name: getattr(row, name) for name in self.model.table.primary_key}
+
+    def _stale(self, present: M) -> StaleVersion:
+        return StaleVersion(
+            f"The {self.subject} {_told(self._key(present))} was changed by someone else: it is at version "
+            f"{getattr(present, 'version', '?')} now.",
+            hint="Read it again and repeat the change.",
+        )
 
     async def _transition(
         self,

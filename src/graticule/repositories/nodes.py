@@ -7,7 +7,7 @@ from psycopg.types.json import Jsonb
 from pydantic import JsonValue
 
 from graticule.core.errors import IllegalTransition, OwnershipLost
-from graticule.core.ids import JobId, NodeId, TaskId
+from graticule.core.ids import JobId, NodeId, TaskId, WorkerId
 from graticule.core.models import Node
 from graticule.core.states import NODE, NodeStatus
 from graticule.repositories.base import Repository
@@ -36,17 +36,25 @@ class NodeRepository(Repository[Node]):
         now: datetime,
         *,
         task_id: TaskId | None = None,
+        worker_id: WorkerId | None = None,
         output: JsonValue = None,
+        output_ref: str | None = None,
         error_message: str | None = None,
+        ready_at: datetime | None = None,
+        deadline_at: datetime | None = None,
     ) -> Node:
-        """Move a node to a new state, as the owner of its job."""
+        """Move a node to a new state, as the owner of its job; `ready_at` lets a retry wait for its backoff."""
         fence = {"owner_id": owner.owner_id, "owner_epoch": owner.owner_epoch}
         values = {
             **fence,
             "now": now,
             "task_id": task_id,
+            "worker_id": worker_id,
             "output": None if output is None else Jsonb(output),
+            "output_ref": output_ref,
             "error_message": error_message,
+            "ready_at": ready_at,
+            "deadline_at": deadline_at,
         }
         key = {"job_id": job_id, "node_id": node_id}
         try:

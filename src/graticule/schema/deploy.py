@@ -95,7 +95,8 @@ class DatabaseSchema:
                 "A rebuild removes every row, and this server does not run in development mode.",
                 hint="Set GRATICULE_DEVELOPMENT=true where the data may be lost.",
             )
-        database = (await self._server())["database"]
+        with domain_errors("look at the database"):
+            database = (await self._server())["database"]
         if confirm != database:
             raise Conflict("The rebuild was not confirmed.", hint=f"Confirm it with the database's name: {database}.")
         async with self._exclusive():
@@ -115,7 +116,7 @@ class DatabaseSchema:
         last = await self._row("last_deployment") if server["deployed"] else None
         ours = fingerprint(self._models)
         known = bool(server["deployed"]) and await self._is_deployed(ours)
-        current = bool(server["prepared"]) and not plan.changes and not plan.hindrances and known
+        current = bool(server["prepared"]) and not plan.needed and not plan.hindrances and known
         return SchemaStatus(
             **{name: server[name] for name in ("database", "server_version", "postgis_version", "deployed")},
             pgstac_version=await pgstac.installed_version(self._connection),
@@ -130,9 +131,10 @@ class DatabaseSchema:
 
     async def tables(self) -> list[TableReport]:
         """List the tables with their row counts and sizes."""
-        async with self._connection.cursor(row_factory=dict_row) as cursor:
-            await cursor.execute(CATALOGUE["sizes"], {"schemas": self._schemas})
-            return [await self._table_report(row) for row in await cursor.fetchall()]
+        with domain_errors("list the tables"):
+            async with self._connection.cursor(row_factory=dict_row) as cursor:
+                await cursor.execute(CATALOGUE["sizes"], {"schemas": self._schemas})
+                return [await self._table_report(row) for row in await cursor.fetchall()]
 
     async def _table_report(self, row: dict[str, Any]) -> TableReport:
         estimated = row["estimate"] > COUNTED_UP_TO
@@ -191,7 +193,9 @@ class DatabaseSchema:
         unfinished = {change.key.of for change in plan.changes if change not in outcome.applied}
         await self._seed([model for model in self._models if model.table.name not in unfinished])
         pending = [change for change in plan.changes if change not in outcome.applied]
-        current = not pending and not outcome.differences and not plan.hindrances
+        # A month whose rows are in the default partition already stays there; nothing is lost by it.
+        needed = [change for change in plan.needed if change in pending]
+        current = not needed and not plan.hindrances
         if current:
             await self._connection.execute(_recorded(self._models).encode())
         return SchemaReport(

@@ -54,13 +54,18 @@ async def migrate(url: str) -> None:
 
 async def _run_migration(url: str) -> tuple[int | None, bytes]:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "pypgstac.pypgstac", "migrate"),
+        *(sys.executable, "-P", "-m", "pypgstac.pypgstac", "migrate"),
         env=os.environ | _libpq_environment(url),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
-    output, _ = await process.communicate()
+    try:
+        output, _ = await process.communicate()
+    except BaseException:  # interrupted: it must not go on without the lock that we hold for it
+        process.kill()
+        await process.wait()
+        raise
     return process.returncode, output
 
 

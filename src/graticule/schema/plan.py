@@ -47,6 +47,11 @@ class Plan:
     differences: tuple[Difference, ...] = ()
 
     @property
+    def needed(self) -> tuple[Change, ...]:
+        """The changes without which programs of this release cannot work: a month's partition is not one of them."""
+        return tuple(change for change in self.changes if change.key.kind is not Kind.PARTITION)
+
+    @property
     def hindrances(self) -> tuple[Difference, ...]:
         """The differences that keep programs of this release from working."""
         return tuple(difference for difference in self.differences if not difference.harmless)
@@ -156,9 +161,13 @@ def _widens(old: str, new: str) -> bool:
 def _unknown(expected: Catalogue, live: Catalogue) -> Iterable[Difference]:
     for key in sorted(set(live) - set(expected)):
         if key.kind not in UNTOUCHED and not _others_business(key, expected):
-            yield Difference(
-                key, "is in the database, and the models do not know it; it is left as it is", harmless=True
-            )
+            reason = "is in the database, and the models do not know it; it is left as it is"
+            yield Difference(key, reason, harmless=not _demands_a_value(live[key]))
+
+
+def _demands_a_value(found: Definition) -> bool:
+    """Tell whether it is a column that no row of ours could be inserted without."""
+    return isinstance(found, ColumnState) and not (found.nullable or found.default or found.identity)
 
 
 def _others_business(key: Key, expected: Catalogue) -> bool:

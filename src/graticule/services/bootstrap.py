@@ -1,6 +1,5 @@
 """The schema's commands under the settings' rules, for the command line and the API alike."""
 
-from graticule.core.errors import ConfigurationError
 from graticule.schema.deploy import database_schema, ddl_script
 from graticule.schema.report import SchemaReport, SchemaStatus, TableReport
 
@@ -8,18 +7,9 @@ from graticule.schema.report import SchemaReport, SchemaStatus, TableReport
 class BootstrapService:
     """Inspects and changes the schema with the login that may do so."""
 
-    def __init__(self, owner_url: str | None, *, development: bool) -> None:
-        self._owner_url = owner_url
+    def __init__(self, owner_url: str, *, development: bool) -> None:
+        self._url = owner_url
         self._development = development
-
-    @property
-    def _url(self) -> str:
-        if self._owner_url is None:
-            raise ConfigurationError(
-                "No login that may change the schema is configured.",
-                hint="Set GRATICULE_OWNER_DATABASE_URL, or GRATICULE_DATABASE_URL.",
-            )
-        return self._owner_url
 
     async def status(self) -> SchemaStatus:
         """Compare the database with the models."""

@@ -192,8 +192,8 @@ def _rich_engine() -> list[Row]:
             dispatched_at=NOW,
             started_at=NOW,
             ended_at=LATER,
-            deadline_at=LATER,
         ),
+        node(job_id="jöb '1'", node_id="under_way", status=NodeStatus.RUNNING, deadline_at=LATER),
         event(
             job_id="jöb '1'",
             event_type=EventType.ASSET_REVIVED,

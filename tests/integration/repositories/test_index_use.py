@@ -32,7 +32,7 @@ FILL: tuple[LiteralString, ...] = (
     """
     INSERT INTO dagapp.dag_nodes (job_id, node_id, node_type, status, ready_at, deadline_at)
     SELECT 'job-' || n %% 100 + 1, 'node-' || n, 'task',
-           (CASE WHEN n %% 50 = 0 THEN 'ready' ELSE 'pending' END)::dagapp.node_status, %(now)s,
+           (CASE n %% 50 WHEN 0 THEN 'ready' WHEN 1 THEN 'running' ELSE 'pending' END)::dagapp.node_status, %(now)s,
            CASE WHEN n %% 50 = 1 THEN %(now)s::timestamptz + n * interval '1 second' END
     FROM generate_series(1, 4000) n
     """,
@@ -99,7 +99,10 @@ def _query(file: str, name: str) -> str:
 
 
 OF_OWNER = "SELECT * FROM dagapp.dag_jobs WHERE owner_id = %(owner)s AND status IN ('pending', 'running')"
-EXPIRED = "SELECT * FROM dagapp.dag_nodes WHERE deadline_at <= %(now)s ORDER BY deadline_at LIMIT 100"
+EXPIRED = (
+    "SELECT * FROM dagapp.dag_nodes WHERE status IN ('dispatched', 'running') AND deadline_at <= %(now)s"
+    " ORDER BY deadline_at LIMIT 100"
+)
 RETRIES = "SELECT * FROM dagapp.dag_nodes WHERE status = 'ready' AND ready_at <= %(now)s"
 NEXT_TASK = (
     "SELECT * FROM dagapp.dag_tasks WHERE queue = %(queue)s AND status = 'queued' AND available_at <= %(now)s"

@@ -56,11 +56,11 @@ async def _read_back(connection: Connection, row: Row) -> Row:
     return found
 
 
-def test_every_model_has_one_repository_and_a_rich_row_with_every_field_set() -> None:
+def test_every_model_has_one_repository_and_rich_rows_with_every_field_set() -> None:
     assert sorted(each.model.__name__ for each in repositories()) == sorted(model.__name__ for model in TABLES)
     assert {type(row) for row in rows.rich_rows()} == set(TABLES)
-    fields = {f"{type(row).__name__}.{name}": value for row in rows.rich_rows() for name, value in _own(row).items()}
-    assert [name for name, value in fields.items() if value is None] == []
+    fields = [(f"{type(row).__name__}.{name}", value) for row in rows.rich_rows() for name, value in _own(row).items()]
+    assert {name for name, _ in fields} == {name for name, value in fields if value is not None}
 
 
 async def test_every_model_is_inserted_got_and_found_as_it_was(owner: Connection, subtests: pytest.Subtests) -> None:

@@ -10,15 +10,17 @@ import pytest
 from tests.integration.repositories import rows
 from tests.integration.repositories.rows import ASSET, LATER, NOW, OWNER
 
-from graticule.core.errors import Conflict, IllegalTransition, NotFound
-from graticule.core.ids import JobId, NodeId
+from graticule.core.errors import Conflict, IllegalTransition, NotFound, StaleVersion
+from graticule.core.ids import AssetId, JobId, NodeId
 from graticule.core.states import (
     APPROVAL,
+    CLEARANCE,
     JOB,
     NODE,
     PROCESSING,
     REQUEST,
     ApprovalState,
+    ClearanceState,
     JobStatus,
     NodeStatus,
     ProcessingState,
@@ -105,6 +107,35 @@ async def test_approvals(with_job: Connection) -> None:
     await _every_pair(APPROVAL, ApprovalState, versions, make, move, column="approval_state")
 
 
+async def test_clearance(with_job: Connection) -> None:
+    assets = AssetRepository(with_job)
+    given: dict[ClearanceState, dict[str, Any]] = {
+        ClearanceState.UNCLEARED: {},
+        ClearanceState.OUO: {"cleared_at": NOW, "cleared_by": "r"},
+        ClearanceState.PUBLIC: {"cleared_at": NOW, "cleared_by": "r", "made_public_at": NOW, "made_public_by": "r"},
+    }
+
+    def make(number: int, old: StrEnum) -> Row:
+        return rows.asset(f"{number + 100:032x}", clearance_state=old, **given[ClearanceState(old)])
+
+    async def move(asset: Any, new: StrEnum) -> Row:
+        return await assets.clear(asset.asset_id, ClearanceState(new), LATER, actor="me", version=asset.version)
+
+    await _every_pair(CLEARANCE, ClearanceState, assets, make, move, column="clearance_state")
+
+
+async def test_a_clearance_of_an_asset_that_was_changed_meanwhile_is_refused(with_job: Connection) -> None:
+    assets = AssetRepository(with_job)
+    public = await assets.clear(AssetId(ASSET), ClearanceState.PUBLIC, LATER, actor="ann", version=1)
+    assert (public.cleared_by, public.made_public_by, public.made_public_at, public.version) == ("ann", "ann", LATER, 2)
+    with pytest.raises(StaleVersion):
+        await assets.clear(AssetId(ASSET), ClearanceState.OUO, LATER, actor="bob", version=1)
+    assert await assets.get(asset_id=ASSET) == public
+    assert (
+        await assets.clear(AssetId(ASSET), ClearanceState.OUO, LATER, actor="bob", version=2)
+    ).made_public_at is None
+
+
 async def test_processing(with_job: Connection) -> None:
     versions = AssetVersionRepository(with_job)
 
@@ -154,13 +185,15 @@ async def test_a_node_gets_its_times_and_counts_its_retries_as_it_moves(with_job
         return await nodes.transition(JobId("job"), NodeId("node"), new, MINE, LATER, **values)
 
     assert (await move(NodeStatus.READY)).ready_at == LATER
-    sent = await move(NodeStatus.DISPATCHED, task_id="job_node_0")
-    assert (sent.dispatched_at, sent.task_id) == (LATER, "job_node_0")
+    sent = await move(NodeStatus.DISPATCHED, task_id="job_node_0", deadline_at=NOW)
+    assert (sent.dispatched_at, sent.task_id, sent.deadline_at) == (LATER, "job_node_0", NOW)
     assert (await move(NodeStatus.RUNNING)).started_at == LATER
     failed = await move(NodeStatus.FAILED, error_message="why")
     assert (failed.ended_at, failed.error_message, failed.retry_count) == (LATER, "why", 0)
-    again = await move(NodeStatus.READY)
+    assert failed.deadline_at is None
+    again = await move(NodeStatus.READY, ready_at=NOW)
     assert (again.ended_at, again.error_message, again.retry_count) == (None, None, 1)
+    assert (again.ready_at, again.task_id, again.dispatched_at, again.started_at) == (NOW, None, None, None)
     await move(NodeStatus.DISPATCHED)
     done = await move(NodeStatus.COMPLETED, output={"x": [1]})
     assert (done.output, done.ended_at, done.retry_count) == ({"x": [1]}, LATER, 1)

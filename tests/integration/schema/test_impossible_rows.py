@@ -120,6 +120,10 @@ FORBIDDEN: dict[str, list[Row]] = {
     ],
     "dag_nodes_failed_has_reason": [changed(NODE, status="failed", ended_at=NOW)],
     "dag_nodes_child_has_index": [changed(NODE, parent_node_id="split"), changed(NODE, fan_out_index=3)],
+    "dag_nodes_deadline_while_under_way": [
+        changed(NODE, deadline_at=NOW),
+        changed(NODE, status="completed", ended_at=NOW, deadline_at=NOW),
+    ],
     "dag_nodes_counters_agree": [
         changed(NODE, children_done=1),
         changed(NODE, children_failed=1),
@@ -151,7 +155,6 @@ FORBIDDEN: dict[str, list[Row]] = {
         changed(MESSAGE, lease_expires_at=NOW),
     ],
     "dag_job_messages_dead_has_reason": [changed(MESSAGE, status="dead")],
-    "dag_callbacks_job_id_key": [rows.callback()],
     "dag_callbacks_job_id_fkey": [rows.callback(job_id="missing")],
     "dag_orchestrators_pkey": [ORCHESTRATOR],
     "dag_workers_pkey": [WORKER],

@@ -1,6 +1,7 @@
 """`graticule schema …` on a database that is named by its address."""
 
 import json
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -183,3 +184,11 @@ def test_the_running_database_of_a_data_folder_is_found_by_its_name(deployed: Te
     result = run("schema", "status", "--json", variables=variables)
     assert result.code == 0, result.err
     assert SchemaStatus.model_validate_json(result.out).database == deployed.name
+
+
+@pytest.mark.parametrize("command", [["status"], ["tables"], ["rebuild", "--confirm", "graticule"]])
+def test_a_look_into_the_wrong_folder_leaves_nothing_there(command: list[str], tmp_path: Path) -> None:
+    home = tmp_path / "wrong"
+    problem, _ = assert_told_in_two_lines(run("schema", *command, variables={"GRATICULE_HOME": str(home)}))
+    assert str(home) in problem
+    assert not home.exists()

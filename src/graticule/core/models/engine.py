@@ -36,6 +36,13 @@ from graticule.core.table import Check, Column, ForeignKey, Index, MonthlyPartit
 OwnerKey = Annotated[OwnerId, Field(max_length=128)]
 
 
+LEASE_IS_WHOLE = Check(
+    "lease_is_whole",
+    "CASE status WHEN 'leased' THEN leased_by IS NOT NULL AND lease_expires_at IS NOT NULL"
+    " ELSE leased_by IS NULL AND lease_expires_at IS NULL END",
+)
+
+
 class NodeType(StrEnum):
     """What kind of step a node is."""
 
@@ -183,13 +190,18 @@ class Node(Row):
             Check("ended_has_time", "(status IN ('completed', 'failed', 'skipped')) = (ended_at IS NOT NULL)"),
             Check("failed_has_reason", "status <> 'failed' OR error_message IS NOT NULL"),
             Check("child_has_index", "(parent_node_id IS NULL) = (fan_out_index IS NULL)"),
+            Check("deadline_while_under_way", "deadline_at IS NULL OR status IN ('dispatched', 'running')"),
             Check(
                 "counters_agree",
                 "children_done >= 0 AND children_failed >= 0 AND children_done + children_failed <= children_total",
             ),
         ),
         indexes=(
-            Index(("deadline_at",), where="deadline_at IS NOT NULL", comment="Only what has expired is read."),
+            Index(
+                ("deadline_at",),
+                where="status IN ('dispatched', 'running') AND deadline_at IS NOT NULL",
+                comment="Only what has expired is read.",
+            ),
             Index(("ready_at",), where="status = 'ready'", comment="Retries whose backoff is over."),
             Index(
                 ("job_id", "parent_node_id", "fan_out_index"),
@@ -236,11 +248,7 @@ class Task(Row):
         primary_key=("task_id",),
         foreign_keys=(ForeignKey(("job_id",), "dag_jobs", ("job_id",), on_delete="CASCADE"),),
         checks=(
-            Check(
-                "lease_is_whole",
-                "CASE status WHEN 'leased' THEN leased_by IS NOT NULL AND lease_expires_at IS NOT NULL"
-                " ELSE leased_by IS NULL AND lease_expires_at IS NULL END",
-            ),
+            LEASE_IS_WHOLE,
             Check("dead_has_reason", "status <> 'dead' OR dead_reason IS NOT NULL"),
         ),
         indexes=(
@@ -367,11 +375,7 @@ class JobMessage(Row):
         name="dag_job_messages",
         primary_key=("message_id",),
         checks=(
-            Check(
-                "lease_is_whole",
-                "CASE status WHEN 'leased' THEN leased_by IS NOT NULL AND lease_expires_at IS NOT NULL"
-                " ELSE leased_by IS NULL AND lease_expires_at IS NULL END",
-            ),
+            LEASE_IS_WHOLE,
             Check("dead_has_reason", "status <> 'dead' OR dead_reason IS NOT NULL"),
         ),
         indexes=(
@@ -403,8 +407,8 @@ class Callback(Row):
         name="dag_callbacks",
         primary_key=("callback_id",),
         foreign_keys=(ForeignKey(("job_id",), "dag_jobs", ("job_id",), on_delete="CASCADE"),),
-        unique=(("job_id",),),
         indexes=(
+            Index(("job_id",)),
             Index(
                 ("next_attempt_at",),
                 where="delivered_at IS NULL AND given_up_at IS NULL",

@@ -259,6 +259,7 @@ class PlatformRequest(Row):
         indexes=(
             Index(("platform_id", "idempotency_key"), unique=True, where="idempotency_key IS NOT NULL"),
             Index(("asset_id", "created_at DESC")),
+            Index(("platform_id", "created_at DESC", "request_id DESC"), comment="A partner's own requests."),
             Index(("status", "created_at DESC"), where="status IN ('accepted', 'processing')"),
             Index(("job_id",), where="job_id IS NOT NULL"),
         ),
