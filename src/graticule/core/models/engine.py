@@ -31,7 +31,7 @@ from graticule.core.models.fields import (
     granted,
 )
 from graticule.core.states import JobStatus, MessageStatus, NodeStatus
-from graticule.core.table import Check, Column, ForeignKey, Index, MonthlyPartitions, Row, Table
+from graticule.core.table import Check, ForeignKey, Index, MonthlyPartitions, Row, Table
 
 OwnerKey = Annotated[OwnerId, Field(max_length=128)]
 
@@ -444,7 +444,7 @@ class Orchestrator(Row):
     hostname: Label
     process_id: int
     program_version: Name
-    lock_key: Annotated[int, Column(type="BIGINT")] = Field(
+    lock_key: BigInt = Field(
         description="The advisory lock that its session holds; free as soon as the session ends."
     )
     started_at: CreatedAt
