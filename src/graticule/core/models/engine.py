@@ -444,9 +444,7 @@ class Orchestrator(Row):
     hostname: Label
     process_id: int
     program_version: Name
-    lock_key: BigInt = Field(
-        description="The advisory lock that its session holds; free as soon as the session ends."
-    )
+    lock_key: BigInt = Field(description="The advisory lock that its session holds; free as soon as the session ends.")
     started_at: CreatedAt
     heartbeat_at: CreatedAt
     stopped_at: Timestamp | None = None
