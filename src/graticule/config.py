@@ -7,13 +7,13 @@ are `SecretStr`, the database address masks its password, and a refused value is
 import re
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import quote, urlencode
 
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 from pydantic import AliasChoices, AnyHttpUrl, Field, Secret, SecretStr, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from graticule.core.errors import ConfigurationError
 
@@ -24,6 +24,7 @@ class RunMode(StrEnum):
     UP = "up"
     ORCHESTRATOR = "orchestrator"
     GATEWAY = "gateway"
+    WORKER = "worker"
 
 
 class LogFormat(StrEnum):
@@ -128,11 +129,34 @@ class Settings(BaseSettings):
         validation_alias=AliasChoices("graticule_orphan_scan_interval_seconds", "orphan_scan_interval_sec"),
     )
     job_queue_name: str = Field("orchestrator-jobs", max_length=64, validation_alias=_either("job_queue_name"))
+    max_active_jobs: int = Field(
+        1000, ge=1, description="Over so many active jobs, an orchestrator leaves job messages for the others."
+    )
+    dispatch_timeout_seconds: float = Field(
+        3600.0, ge=0, description="A task that no worker takes within this time fails; 0: it waits for ever."
+    )
+    queue_dispatch_timeouts: Annotated[dict[str, Annotated[float, Field(ge=0)]], NoDecode] = Field(
+        default_factory=dict, description="The same for queues that have their own: `container-tasks=7200,other=0`."
+    )
+    workflows: str = Field(
+        "", description="Further folders of workflows, separated like the entries of PATH; a later one wins."
+    )
+    template_environment: str = Field(
+        "", description="Names of variables, separated by commas, that templates may read as `env.NAME`."
+    )
 
     # The worker
     worker_queue: str | None = Field(None, validation_alias=_either("worker_queue"))
     worker_type: str | None = Field(None, validation_alias=_either("worker_type"))
     dag_callback_url: CallbackUrl | None = Field(None, validation_alias=_either("dag_callback_url"))
+    worker_token: SecretStr | None = Field(None, description="What workers show when they report by HTTP.")
+    worker_concurrency: int | None = Field(None, ge=1, le=1000, description="Tasks that one worker runs at once.")
+    worker_lease_seconds: float = Field(60.0, gt=0, description="A worker that is silent so long loses its tasks.")
+    worker_renew_seconds: float = Field(20.0, gt=0, description="How often a worker renews its leases.")
+    worker_grace_seconds: float = Field(30.0, ge=0, description="How long a stopping worker waits for its tasks.")
+
+    # The storage
+    storage_root: Path | None = Field(None, description="The folder of files; default: `storage` in the data folder.")
 
     # Azure
     service_bus_fqdn: str | None = Field(None, validation_alias=_either("service_bus_fqdn"))
@@ -146,6 +170,16 @@ class Settings(BaseSettings):
     @classmethod
     def _upper(cls, value: Any) -> Any:
         return value.upper() if isinstance(value, str) else value
+
+    @field_validator("queue_dispatch_timeouts", mode="before")
+    @classmethod
+    def _pairs(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        pairs = [pair.partition("=") for pair in value.split(",") if pair.strip()]
+        if not all(name.strip() and equals for name, equals, _ in pairs):
+            raise ValueError("not pairs; write queue=seconds, separated by commas")
+        return {name.strip(): seconds.strip() for name, _, seconds in pairs}
 
     @field_validator("database_url", "owner_database_url")
     @classmethod

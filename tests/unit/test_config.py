@@ -286,6 +286,9 @@ PLAIN = {"home", "pg_bin", "postgres_host", "postgres_db", "postgres_user", "job
     "service_bus_fqdn",
     "service_bus_namespace",
     "azure_storage_account_name",
+    "storage_root",
+    "template_environment",
+    "workflows",
 }
 
 

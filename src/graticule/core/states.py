@@ -150,6 +150,23 @@ NODE = Transitions(
     ),
 )
 
+# A resumed job goes on from nodes that it had left: the only steps back, and no other transaction takes them.
+NODE_RESUME = Transitions(
+    subject="node of a resumed job",
+    initial=NodeStatus.PENDING,
+    steps=_steps(
+        {
+            NodeStatus.PENDING: set(),
+            NodeStatus.READY: {NodeStatus.PENDING},
+            NodeStatus.DISPATCHED: set(),
+            NodeStatus.RUNNING: set(),
+            NodeStatus.COMPLETED: {NodeStatus.READY, NodeStatus.PENDING},
+            NodeStatus.FAILED: {NodeStatus.READY, NodeStatus.PENDING},
+            NodeStatus.SKIPPED: {NodeStatus.READY, NodeStatus.PENDING},
+        }
+    ),
+)
+
 PROCESSING = Transitions(
     subject="version's processing",
     initial=ProcessingState.QUEUED,

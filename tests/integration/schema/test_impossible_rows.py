@@ -127,9 +127,10 @@ FORBIDDEN: dict[str, list[Row]] = {
     "dag_nodes_counters_agree": [
         changed(NODE, children_done=1),
         changed(NODE, children_failed=1),
-        changed(NODE, children_total=1, children_done=1, children_failed=1),
+        changed(NODE, children_total=2, children_started=1, children_done=1, children_failed=1),
+        changed(NODE, children_total=1, children_started=2),
         changed(NODE, children_done=-1),
-        changed(NODE, children_total=1, children_done=2, children_failed=-1),
+        changed(NODE, children_total=1, children_started=1, children_done=2, children_failed=-1),
     ],
     "dag_nodes_job_id_parent_node_id_fan_out_index_idx": [changed(NODE, **CHILD)],
     "dag_tasks_pkey": [rows.task()],
@@ -223,7 +224,7 @@ ALLOWED: list[Row] = [
     rows.request(OTHER_REQUEST, asset_id="c" * 32),  # a request outlives its asset
     rows.client("c2", key_hash="1" * 64, roles=["submitter"], platform_id="ddh"),
     changed(METADATA, version_ordinal=1, temporal_start=NOW, temporal_end=NOW),
-    changed(NODE, children_total=2, children_done=1, children_failed=1),
+    changed(NODE, children_total=3, children_started=2, children_done=1, children_failed=1),
 ]
 NUMBERED = {"schema_deployments_pkey", "dag_task_results_pkey", "dag_job_events_pkey", "dag_callbacks_pkey"}
 

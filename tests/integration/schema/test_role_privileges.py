@@ -18,11 +18,11 @@ OTHERS = [role for role in DatabaseRole if role is not DatabaseRole.OWNER]
 EXPECTED = {
     "schema_deployments": ("S", "S"),
     "dag_workflows": ("SID", ""),
-    "dag_jobs": ("SIUD", ""),
+    "dag_jobs": ("SIUD", "S"),
     "dag_nodes": ("SIUD", ""),
     "dag_tasks": ("SIUD", "SU"),
     "dag_task_results": ("SIUD", "SI"),
-    "dag_job_events": ("SID", "SI"),
+    "dag_job_events": ("SID", ""),
     "dag_checkpoints": ("SIUD", "SIU"),
     "dag_job_messages": ("SIUD", ""),
     "dag_callbacks": ("SIUD", ""),

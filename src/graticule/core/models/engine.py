@@ -10,6 +10,7 @@ from graticule.core.models.fields import (
     APPEND,
     CHANGE,
     FULL,
+    READ,
     AssetKey,
     BigInt,
     CreatedAt,
@@ -142,6 +143,11 @@ class Job(Row):
                 where="status IN ('pending', 'running')",
                 comment="An orchestrator reads only its own active jobs.",
             ),
+            Index(
+                ("owner_id",),
+                where="cancel_requested_at IS NOT NULL AND status IN ('pending', 'running')",
+                name="dag_jobs_to_cancel",
+            ),
             Index(("status", "created_at DESC", "job_id DESC"), comment="Lists by status, keyset paged."),
             Index(("workflow_id", "created_at DESC", "job_id DESC")),
             Index(("created_at DESC", "job_id DESC")),
@@ -149,7 +155,7 @@ class Job(Row):
             Index(("correlation_id",), where="correlation_id IS NOT NULL"),
             Index(("ended_at",), where="ended_at IS NOT NULL", comment="What retention may remove."),
         ),
-        grants=granted(orchestrator=FULL),
+        grants=granted(orchestrator=FULL, worker=READ),  # a worker tells a job's owner of its results
     )
 
     job_id: JobKey
@@ -160,6 +166,7 @@ class Job(Row):
     priority: Priority = 0
     input_params: JsonObject = Field(default_factory=dict)
     result: JsonValue = None
+    result_ref: Path | None = Field(None, description="Where a result too large for the row is stored.")
     error_message: str | None = None
     correlation_id: Short | None = None
     submitted_by: Short | None = None
@@ -173,6 +180,7 @@ class Job(Row):
         0, description="Raised by every change of owner; a write that carries an older one is void."
     )
     cancel_requested_at: Timestamp | None = None
+    cancel_requested_by: Name | None = None
     created_at: CreatedAt
     started_at: Timestamp | None = None
     ended_at: Timestamp | None = None
@@ -193,7 +201,8 @@ class Node(Row):
             Check("deadline_while_under_way", "deadline_at IS NULL OR status IN ('dispatched', 'running')"),
             Check(
                 "counters_agree",
-                "children_done >= 0 AND children_failed >= 0 AND children_done + children_failed <= children_total",
+                "children_done >= 0 AND children_failed >= 0 AND children_done + children_failed <= children_started"
+                " AND children_started <= children_total",
             ),
         ),
         indexes=(
@@ -201,6 +210,12 @@ class Node(Row):
                 ("deadline_at",),
                 where="status IN ('dispatched', 'running') AND deadline_at IS NOT NULL",
                 comment="Only what has expired is read.",
+            ),
+            Index(
+                ("job_id",),
+                where="parent_node_id IS NULL",
+                name="dag_nodes_static",
+                comment="The nodes of the workflow itself, beside any number of children.",
             ),
             Index(("ready_at",), where="status = 'ready'", comment="Retries whose backoff is over."),
             Index(
@@ -227,10 +242,12 @@ class Node(Row):
     output_ref: Path | None = Field(None, description="Where an output too large for the row is stored.")
     error_message: str | None = None
     retry_count: int = 0
+    retry_base: int = Field(0, description="The count at which the present retry budget began.")
     task_id: TaskKey | None = Field(None, description="The attempt under way; a result of another one is ignored.")
     worker_id: WorkerKey | None = None
     progress: JsonObject | None = None
     children_total: int = 0
+    children_started: int = Field(0, description="Released to a queue: always the first so many, by index.")
     children_done: int = 0
     children_failed: int = 0
     ready_at: Timestamp | None = None
@@ -316,6 +333,8 @@ class TaskResult(Row):
     output_ref: Path | None = None
     error_message: str | None = None
     retryable: bool = True
+    progress: JsonObject | None = None
+    checkpoint: Name | None = Field(None, description="The phase that the task saved; a running report.")
     metrics: JsonObject | None = None
     worker_id: WorkerKey | None = None
     reported_at: CreatedAt
@@ -334,7 +353,7 @@ class Event(Row):
             Index(("asset_id", "event_id"), where="asset_id IS NOT NULL"),
             Index(("created_at",), method="brin"),
         ),
-        grants=granted(orchestrator=APPEND | {"DELETE"}, worker=APPEND),
+        grants=granted(orchestrator=APPEND | {"DELETE"}),
     )
 
     event_id: Identity = None
@@ -465,6 +484,7 @@ class Worker(Row):
     process_id: int
     program_version: Name
     queues: list[Short]
+    handlers: list[Name] = Field(default_factory=list)
     concurrency: int
     started_at: CreatedAt
     heartbeat_at: CreatedAt

@@ -33,10 +33,10 @@ WorkerKey = Annotated[WorkerId, Field(max_length=128)]
 AssetKey = Annotated[AssetId, Field(max_length=32, pattern=r"^[0-9a-f]{32}$")]
 PlatformKey = Annotated[str, Field(max_length=50, pattern=r"^[a-z][a-z0-9_]*$")]
 
-READ = frozenset({"SELECT"})
-APPEND = READ | {"INSERT"}
-CHANGE = APPEND | {"UPDATE"}
-FULL = CHANGE | {"DELETE"}
+READ: frozenset[str] = frozenset({"SELECT"})
+APPEND: frozenset[str] = READ | {"INSERT"}
+CHANGE: frozenset[str] = APPEND | {"UPDATE"}
+FULL: frozenset[str] = CHANGE | {"DELETE"}
 
 
 def granted(orchestrator: frozenset[str], worker: frozenset[str] = frozenset()) -> dict[DatabaseRole, frozenset[str]]:

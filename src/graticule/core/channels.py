@@ -1,0 +1,21 @@
+"""The channels on which processes notify each other. A name is hashed: a channel has at most 63 bytes."""
+
+from hashlib import md5
+
+EVENTS = "graticule_events"  # events were written
+ORPHANS = "graticule_orphans"  # jobs were handed over
+CANCELLED = "graticule_cancel"  # payload: the job whose tasks are to end
+
+
+def queue_channel(queue: str) -> str:
+    """Give the channel that tells of new messages in a queue; in SQL `'graticule_queue_' || md5(queue)`."""
+    return f"graticule_queue_{_hashed(queue)}"
+
+
+def owner_channel(owner_id: str) -> str:
+    """Give the channel that tells an orchestrator which of its jobs to look at; the payload is the job's id."""
+    return f"graticule_owner_{_hashed(owner_id)}"
+
+
+def _hashed(name: str) -> str:
+    return md5(name.encode(), usedforsecurity=False).hexdigest()

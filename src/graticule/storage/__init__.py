@@ -1,0 +1,1 @@
+"""Where files are kept: one small protocol, and the places behind it."""

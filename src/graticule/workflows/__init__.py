@@ -1,0 +1,1 @@
+"""The workflows that are shipped, as YAML."""
