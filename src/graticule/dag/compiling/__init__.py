@@ -1,0 +1,1 @@
+"""From YAML text to a graph, with every problem on the way."""

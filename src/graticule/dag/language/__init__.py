@@ -1,0 +1,1 @@
+"""The language of templates and conditions: what a parsed expression means, within bounds."""

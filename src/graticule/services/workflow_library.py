@@ -1,0 +1,104 @@
+"""The workflows of one or more folders, compiled; a bad file is reported and hides no other."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+from graticule.core.errors import NotFound
+from graticule.dag.compile import Compiled, KnownHandler, Problem, Severity, compile_workflow
+from graticule.dag.graph import Graph
+from graticule.dag.problems import did_you_mean
+
+SUFFIXES: Final = frozenset({".yaml", ".yml"})
+MAX_BYTES: Final = 4 << 20  # as many as the most characters that a workflow may have can be
+
+
+@dataclass(frozen=True)
+class WorkflowLibrary:
+    """The workflows that can be used, and what is wrong with the files."""
+
+    graphs: Mapping[str, Graph]
+    problems: tuple[Problem, ...]
+    files: Mapping[str, Path]
+
+    def get(self, workflow_id: str) -> Graph:
+        """Give a workflow."""
+        found = self.graphs.get(workflow_id)
+        if found is None:
+            shown = workflow_id if len(workflow_id) <= 64 else f"{workflow_id[:64]}…"
+            hint = did_you_mean(workflow_id[:64], self.graphs)
+            raise NotFound(f"There is no workflow '{shown}'.", hint=hint)
+        return found
+
+
+def shipped_folder() -> Path:
+    """Give the folder of the workflows that are part of the package."""
+    return Path(str(files("graticule.workflows")))
+
+
+def load(folders: Sequence[Path], handlers: Mapping[str, KnownHandler]) -> WorkflowLibrary:
+    """Compile all files of all folders; of a workflow that stands in two folders the later one is used."""
+    graphs: dict[str, Graph] = {}
+    places: dict[str, Path] = {}
+    problems: list[Problem] = []
+    for folder in dict.fromkeys(folder.absolute() for folder in folders):
+        found = _load_folder(folder, handlers, problems)
+        for workflow_id, (path, graph) in found.items():
+            if workflow_id in places:
+                message = f"The workflow '{workflow_id}' replaces the one of {places[workflow_id]}."
+                problems.append(_problem(path, Severity.WARNING, "replaced", message))
+            graphs[workflow_id], places[workflow_id] = graph, path
+    return WorkflowLibrary(graphs, tuple(problems), places)
+
+
+def compile_file(path: Path, handlers: Mapping[str, KnownHandler]) -> Compiled:
+    """Compile one file."""
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            return _unread(path, f"The file has more than {MAX_BYTES:,} bytes.")
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        return _unread(path, "The file is not UTF-8 text.")
+    except OSError as error:
+        return _unread(path, f"The file cannot be read: {error.strerror or error}.")
+    return compile_workflow(text, file=str(path), handlers=handlers)
+
+
+def _unread(path: Path, message: str) -> Compiled:
+    return Compiled(None, (_problem(path, Severity.ERROR, "unreadable", message),))
+
+
+def _problem(path: Path, severity: Severity, code: str, message: str, hint: str | None = None) -> Problem:
+    return Problem(str(path), None, None, severity, code, message, hint)
+
+
+def _load_folder(
+    folder: Path, handlers: Mapping[str, KnownHandler], problems: list[Problem]
+) -> dict[str, tuple[Path, Graph]]:
+    """Compile the files of one folder; two with the same id cannot both be meant, so neither is used."""
+    found: dict[str, list[tuple[Path, Graph]]] = {}
+    for path in _files(folder, problems):
+        compiled = compile_file(path, handlers)
+        problems += compiled.problems
+        if compiled.graph is not None:
+            found.setdefault(compiled.graph.workflow_id, []).append((path, compiled.graph))
+    for workflow_id, same in found.items():
+        for path, _ in same if len(same) > 1 else ():
+            others = ", ".join(other.name for other, _ in same if other != path)
+            message = f"The workflow '{workflow_id}' is in {others} too; none of them is used."
+            problems.append(
+                _problem(path, Severity.ERROR, "duplicate_workflow", message, "Give each an id of its own.")
+            )
+    return {workflow_id: same[0] for workflow_id, same in found.items() if len(same) == 1}
+
+
+def _files(folder: Path, problems: list[Problem]) -> Iterator[Path]:
+    try:
+        listed = sorted(folder.iterdir())
+    except OSError as error:
+        message = f"The folder of workflows cannot be read: {error.strerror or error}."
+        problems.append(_problem(folder, Severity.ERROR, "unreadable", message))
+        return
+    yield from (path for path in listed if path.suffix in SUFFIXES and not path.name.startswith("."))
