@@ -1,0 +1,1 @@
+"""How the evaluator decides: edges, dispatch, reports, fan-outs, failure, resume."""
