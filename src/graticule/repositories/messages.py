@@ -1,10 +1,15 @@
-"""Messages that ask for a job."""
+"""Messages that ask for a job, and how an orchestrator takes and ends them."""
 
-from typing import ClassVar
+from datetime import datetime
+from typing import Any, ClassVar
 
+from graticule.core.ids import OwnerId
 from graticule.core.models import JobMessage
-from graticule.repositories.base import Repository
+from graticule.repositories import statements
+from graticule.repositories.base import Parameters, Repository
+from graticule.repositories.errors import domain_errors
 from graticule.repositories.queries import load_queries
+from graticule.repositories.tasks import QueueDepth
 
 
 class MessageRepository(Repository[JobMessage]):
@@ -14,6 +19,66 @@ class MessageRepository(Repository[JobMessage]):
     subject: ClassVar = "job message"
     queries: ClassVar = load_queries("messages.sql")
 
-    async def dead(self, queue: str | None = None, limit: int = 100) -> list[JobMessage]:
-        """Give the messages that could not become a job, newest first."""
-        return await self._all("dead_messages", {"queue": queue, "limit": limit})
+    async def send(self, message: JobMessage) -> bool:
+        """Put a message into its queue and tell who listens; False when one of this id was sent before."""
+        (row,) = await self._rows("send_message", statements.parameters(message))
+        return bool(row["is_new"])
+
+    async def claim(self, owner_id: OwnerId, queue: str, limit: int, lease_seconds: float) -> list[JobMessage]:
+        """Lease the most urgent messages of a queue that nobody has."""
+        given = {"owner_id": owner_id, "queue": queue, "limit": limit, "lease_seconds": lease_seconds}
+        claimed = await self._all("claim_messages", given)
+        return sorted(claimed, key=lambda message: (-message.priority, message.available_at, message.message_id))
+
+    async def complete(self, claimed: JobMessage) -> bool:
+        """End a message that was acted on; False when its lease was lost."""
+        return await self._execute("complete_message", _lease(claimed)) == 1
+
+    async def abandon(self, claimed: JobMessage, reason: str, *, delay_seconds: float = 0, counts: bool = True) -> bool:
+        """Give a message back; one that was delivered too often dies. A delivery that does not count was never made."""
+        given = {**_lease(claimed), "reason": reason, "delay_seconds": delay_seconds, "counts": counts}
+        return bool(await self._rows("abandon_message", given))
+
+    async def dead_letter(self, claimed: JobMessage, reason: str) -> bool:
+        """Set a message aside that can never become a job; False when its lease was lost."""
+        return await self._execute("dead_letter_message", {**_lease(claimed), "reason": reason}) == 1
+
+    async def reap_expired(self, now: datetime | None = None, limit: int = 1000) -> int:
+        """Give the messages of silent orchestrators back, or set them aside, and tell how many.
+
+        Without `now`, the database's clock decides.
+        """
+        return len(await self._rows("reap_expired_messages", {"now": now, "limit": limit}))
+
+    async def depths(self) -> list[QueueDepth]:
+        """Count what is in each queue now."""
+        return [QueueDepth(**row) for row in await self._rows("message_depths", {})]
+
+    async def dead(
+        self, queue: str | None = None, limit: int = 100, *, before: tuple[datetime, str] | None = None
+    ) -> list[JobMessage]:
+        """Give the messages that could not become a job, newest first, after the one that `before` names."""
+        created_at, message_id = before or (None, None)
+        given = {"queue": queue, "before_created_at": created_at, "before_message_id": message_id, "limit": limit}
+        return await self._all("dead_messages", given)
+
+    async def requeue(self, message_id: str) -> bool:
+        """Try a dead message again; False when there is none of this id."""
+        (row,) = await self._rows("requeue_dead_message", {"message_id": message_id})
+        return bool(row["is_requeued"])
+
+    async def discard(self, message_id: str) -> bool:
+        """Take a dead message off the list; False when there is none of this id."""
+        return await self._execute("discard_dead_message", {"message_id": message_id}) == 1
+
+    async def _rows(self, query: str, given: Parameters) -> list[dict[str, Any]]:
+        with domain_errors(query.replace("_", " ")):
+            return await (await self._connection.execute(self.queries[query], given)).fetchall()
+
+
+def _lease(claimed: JobMessage) -> dict[str, Any]:
+    return {
+        "message_id": claimed.message_id,
+        "delivery_count": claimed.delivery_count,
+        "owner_id": claimed.leased_by,
+    }

@@ -1,5 +1,118 @@
+-- Messages that ask for a job, as a queue: leases as those of tasks, taken by orchestrators.
+
+-- name: send_message
+-- A message that was sent twice is one message.
+WITH sent AS (
+    INSERT INTO dagapp.dag_job_messages (message_id, queue, body, priority, max_deliveries, available_at, created_at)
+    VALUES (%(message_id)s, %(queue)s, %(body)s, %(priority)s, %(max_deliveries)s, %(available_at)s, %(created_at)s)
+    ON CONFLICT (message_id) DO NOTHING
+    RETURNING queue
+), told AS (
+    SELECT pg_notify('graticule_queue_' || md5(queue), '') AS sent FROM sent
+)
+SELECT count(sent) > 0 AS is_new FROM told;
+
+-- name: claim_messages
+UPDATE dagapp.dag_job_messages
+SET status = 'leased', leased_by = %(owner_id)s, delivery_count = delivery_count + 1,
+    lease_expires_at = now() + %(lease_seconds)s * interval '1 second'
+WHERE message_id = ANY (ARRAY(
+        SELECT message_id FROM dagapp.dag_job_messages
+        WHERE queue = %(queue)s AND status = 'queued' AND available_at <= now()
+        ORDER BY priority DESC, available_at, message_id
+        LIMIT %(limit)s
+        FOR UPDATE SKIP LOCKED
+    ))
+RETURNING *;
+
+-- name: complete_message
+UPDATE dagapp.dag_job_messages
+SET status = 'done', leased_by = NULL, lease_expires_at = NULL
+WHERE message_id = %(message_id)s AND delivery_count = %(delivery_count)s
+  AND status = 'leased' AND leased_by = %(owner_id)s;
+
+-- name: abandon_message
+-- One that was given back too often is set aside: it would go round for ever.
+WITH given_back AS (
+    UPDATE dagapp.dag_job_messages
+    SET status = (CASE WHEN %(counts)s AND delivery_count >= max_deliveries THEN 'dead' ELSE 'queued' END
+                 )::dagapp.message_status,
+        dead_reason = CASE WHEN %(counts)s AND delivery_count >= max_deliveries
+                           THEN 'given back ' || delivery_count || ' times; at last: ' || %(reason)s::text END,
+        delivery_count = delivery_count - CASE WHEN %(counts)s THEN 0 ELSE 1 END,
+        available_at = CASE WHEN %(delay_seconds)s > 0 THEN now() + %(delay_seconds)s * interval '1 second'
+                            ELSE available_at END,
+        leased_by = NULL, lease_expires_at = NULL
+    WHERE message_id = %(message_id)s AND delivery_count = %(delivery_count)s
+      AND status = 'leased' AND leased_by = %(owner_id)s
+    RETURNING queue, status
+), told AS (
+    SELECT pg_notify('graticule_queue_' || md5(queue), '') AS sent FROM given_back WHERE status = 'queued'
+)
+SELECT status, (SELECT count(sent) FROM told) AS told FROM given_back;
+
+-- name: dead_letter_message
+UPDATE dagapp.dag_job_messages
+SET status = 'dead', dead_reason = %(reason)s, leased_by = NULL, lease_expires_at = NULL
+WHERE message_id = %(message_id)s AND delivery_count = %(delivery_count)s
+  AND status = 'leased' AND leased_by = %(owner_id)s;
+
+-- name: reap_expired_messages
+WITH moved AS (
+    UPDATE dagapp.dag_job_messages
+    SET status = (CASE WHEN delivery_count >= max_deliveries THEN 'dead' ELSE 'queued' END)::dagapp.message_status,
+        dead_reason = CASE WHEN delivery_count >= max_deliveries
+                           THEN 'poison message: delivered ' || delivery_count || ' times without an answer' END,
+        leased_by = NULL, lease_expires_at = NULL
+    WHERE message_id = ANY (ARRAY(
+            SELECT message_id FROM dagapp.dag_job_messages
+            WHERE status = 'leased' AND lease_expires_at < coalesce(%(now)s::timestamptz, now())
+            ORDER BY lease_expires_at
+            LIMIT %(limit)s
+            FOR UPDATE SKIP LOCKED
+        ))
+    RETURNING message_id, queue, status
+), told AS (
+    SELECT pg_notify('graticule_queue_' || md5(queue), '') AS sent
+    FROM (SELECT DISTINCT queue FROM moved WHERE status = 'queued') AS of_queue
+)
+SELECT message_id, status, (SELECT count(sent) FROM told) AS told FROM moved;
+
 -- name: dead_messages
+-- Newest first, keyset paged: the page begins after the row that the cursor names.
 SELECT * FROM dagapp.dag_job_messages
 WHERE status = 'dead' AND (%(queue)s::text IS NULL OR queue = %(queue)s)
-ORDER BY created_at DESC
+  AND (%(before_created_at)s::timestamptz IS NULL
+       OR (created_at, message_id) < (%(before_created_at)s, %(before_message_id)s))
+ORDER BY created_at DESC, message_id DESC
 LIMIT %(limit)s;
+
+-- name: requeue_dead_message
+WITH requeued AS (
+    UPDATE dagapp.dag_job_messages
+    SET status = 'queued', dead_reason = NULL, delivery_count = 0, available_at = now()
+    WHERE message_id = %(message_id)s AND status = 'dead'
+    RETURNING queue
+), told AS (
+    SELECT pg_notify('graticule_queue_' || md5(queue), '') AS sent FROM requeued
+)
+SELECT count(sent) > 0 AS is_requeued FROM told;
+
+-- name: discard_dead_message
+UPDATE dagapp.dag_job_messages SET status = 'withdrawn' WHERE message_id = %(message_id)s AND status = 'dead';
+
+-- name: message_depths
+SELECT queue,
+       count(*) FILTER (WHERE status = 'queued') AS queued,
+       count(*) FILTER (WHERE status = 'leased') AS leased,
+       count(*) FILTER (WHERE status = 'dead') AS dead,
+       min(available_at) FILTER (WHERE status = 'queued') AS oldest_available_at
+FROM (
+    SELECT queue, available_at, status FROM dagapp.dag_job_messages WHERE status = 'queued'
+    UNION ALL
+    SELECT queue, available_at, status FROM dagapp.dag_job_messages WHERE status = 'leased'
+    UNION ALL
+    SELECT queue, available_at, status FROM dagapp.dag_job_messages WHERE status = 'dead'
+) AS active
+GROUP BY queue
+ORDER BY queue;

@@ -1,11 +1,107 @@
-"""Tasks: the attempts that were sent to queues."""
+"""Tasks: the attempts that were sent to queues, and how a worker takes, keeps and ends them."""
 
-from typing import ClassVar
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, ClassVar
 
-from graticule.core.ids import JobId
+import orjson
+from pydantic import JsonValue
+
+from graticule.core.ids import JobId, NodeId, TaskId, WorkerId
 from graticule.core.models import Task
-from graticule.repositories.base import Repository
+from graticule.core.models.engine import ResultStatus
+from graticule.core.states import MessageStatus
+from graticule.repositories.base import Parameters, Repository
+from graticule.repositories.errors import domain_errors
 from graticule.repositories.queries import load_queries
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """Names a lease: a task, and which of its deliveries is meant."""
+
+    task_id: TaskId
+    delivery_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedTask:
+    """A task that a worker holds."""
+
+    task_id: TaskId
+    job_id: JobId
+    node_id: NodeId
+    queue: str
+    handler: str
+    params: dict[str, JsonValue]
+    timeout_seconds: int
+    retry_count: int
+    delivery_count: int
+    max_deliveries: int
+    priority: int
+    traceparent: str | None
+    available_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedTask:
+    """How a task ended; output, metrics and progress are JSON texts."""
+
+    delivery: Delivery
+    status: ResultStatus
+    output: str | None = None
+    output_ref: str | None = None
+    error_message: str | None = None
+    retryable: bool = True
+    metrics: str | None = None
+    progress: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunningTask:
+    """What a task that still runs has to tell; progress is a JSON text."""
+
+    delivery: Delivery
+    progress: str | None = None
+    checkpoint: str | None = None
+
+
+class LeaseState(StrEnum):
+    """What became of a lease that a worker wanted to renew."""
+
+    HELD = "held"
+    WITHDRAWN = "withdrawn"  # the job was cancelled, or failed
+    LOST = "lost"
+
+
+class RequeueOutcome(StrEnum):
+    """What became of the wish to try a dead letter again."""
+
+    REQUEUED = "requeued"
+    NOT_FOUND = "not_found"
+    NOT_DEAD = "not_dead"
+    NOT_AWAITED = "not_awaited"  # its node has failed meanwhile: the job is to be resumed instead
+
+
+@dataclass(frozen=True, slots=True)
+class ReapedTask:
+    """A task whose lease ran out: queued again, or dead."""
+
+    task_id: TaskId
+    status: MessageStatus
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDepth:
+    """How many messages of a queue are waiting, under way, and dead."""
+
+    queue: str
+    queued: int
+    leased: int
+    dead: int
+    oldest_available_at: datetime | None
 
 
 class TaskRepository(Repository[Task]):
@@ -19,6 +115,141 @@ class TaskRepository(Repository[Task]):
         """Give all attempts of a job, oldest first."""
         return await self._all("tasks_of_job", {"job_id": job_id})
 
-    async def dead(self, queue: str | None = None, limit: int = 100) -> list[Task]:
-        """Give the dead letters, newest first."""
-        return await self._all("dead_tasks", {"queue": queue, "limit": limit})
+    # What a worker does
+
+    async def claim(
+        self, worker_id: WorkerId, queue: str, limit: int, lease_seconds: float, without: Iterable[str] = ()
+    ) -> list[ClaimedTask]:
+        """Lease the most urgent tasks of a queue that nobody has, but for those of the handlers `without`."""
+        given = {
+            "worker_id": worker_id,
+            "queue": queue,
+            "limit": limit,
+            "lease_seconds": lease_seconds,
+            "without": list(without),
+        }
+        claimed = [ClaimedTask(**row) for row in await self._rows("claim_tasks", given)]
+        return sorted(claimed, key=lambda task: (-task.priority, task.available_at, task.task_id))
+
+    async def seconds_to_next(self, queues: Sequence[str]) -> float | None:
+        """Tell in how many seconds the first task that waits for its time can be claimed; None when none waits."""
+        (row,) = await self._rows("next_available", {"queues": list(queues)})
+        seconds: float | None = row["seconds"]
+        return seconds
+
+    async def renew(
+        self, worker_id: WorkerId, held: Iterable[Delivery], lease_seconds: float
+    ) -> dict[TaskId, LeaseState]:
+        """Prolong leases, and tell of each whether it is still held."""
+        given = {**_named(worker_id, held), "lease_seconds": lease_seconds}
+        found = {TaskId(row["task_id"]): LeaseState(row["state"]) for row in await self._rows("renew_leases", given)}
+        return dict.fromkeys(given["task_ids"], LeaseState.LOST) | found  # a job that is gone took its tasks along
+
+    async def finish(self, worker_id: WorkerId, tasks: Sequence[FinishedTask]) -> set[TaskId]:
+        """End tasks with their results, and give those whose lease was still held: the others changed nothing."""
+        reports = {
+            task.delivery.task_id: {
+                "delivery_count": task.delivery.delivery_count,
+                "status": task.status,
+                "output": _fragment(task.output),
+                "output_ref": task.output_ref,
+                "error_message": task.error_message,
+                "retryable": task.retryable,
+                "metrics": _fragment(task.metrics),
+                "progress": _fragment(task.progress),
+            }
+            for task in tasks
+        }
+        return await self._task_ids("finish_tasks", _reported(worker_id, reports))
+
+    async def report_running(self, worker_id: WorkerId, tasks: Sequence[RunningTask]) -> set[TaskId]:
+        """Tell of tasks that still run, and give those whose lease is held."""
+        reports = {
+            task.delivery.task_id: {
+                "delivery_count": task.delivery.delivery_count,
+                "progress": _fragment(task.progress),
+                "checkpoint": task.checkpoint,
+            }
+            for task in tasks
+        }
+        return await self._task_ids("report_running", _reported(worker_id, reports))
+
+    async def complete(self, worker_id: WorkerId, held: Iterable[Delivery]) -> set[TaskId]:
+        """End tasks whose results went another way."""
+        return await self._task_ids("complete_tasks", _named(worker_id, held))
+
+    async def abandon(
+        self, worker_id: WorkerId, held: Iterable[Delivery], *, delay_seconds: float = 0, counts: bool = True
+    ) -> set[TaskId]:
+        """Give tasks back to their queues; a delivery that does not count was never made."""
+        given = {**_named(worker_id, held), "delay_seconds": delay_seconds, "counts": counts}
+        return await self._task_ids("abandon_tasks", given)
+
+    async def dead_letter(self, worker_id: WorkerId, delivery: Delivery, reason: str) -> bool:
+        """Set a task aside for good; its node fails with the reason."""
+        given = {
+            "worker_id": worker_id,
+            "task_id": delivery.task_id,
+            "delivery_count": delivery.delivery_count,
+            "reason": reason,
+        }
+        return bool(await self._rows("dead_letter_task", given))
+
+    # What an orchestrator does
+
+    async def reap_expired(self, now: datetime | None = None, limit: int = 1000) -> list[ReapedTask]:
+        """Give the tasks of silent workers back to their queues; those delivered too often die, and their nodes fail.
+
+        Without `now`, the database's clock decides.
+        """
+        rows = await self._rows("reap_expired_leases", {"now": now, "limit": limit})
+        return [ReapedTask(TaskId(row["task_id"]), MessageStatus(row["status"])) for row in rows]
+
+    async def notify(self, queues: Iterable[str]) -> None:
+        """Tell the workers of these queues that there are tasks."""
+        await self._execute("notify_queues", {"queues": list(queues)})
+
+    async def depths(self) -> list[QueueDepth]:
+        """Count what is in each queue now."""
+        return [QueueDepth(**row) for row in await self._rows("queue_depths", {})]
+
+    # Dead letters
+
+    async def dead(
+        self, queue: str | None = None, limit: int = 100, *, before: tuple[datetime, TaskId] | None = None
+    ) -> list[Task]:
+        """Give the dead letters, newest first, after the one that `before` names."""
+        created_at, task_id = before or (None, None)
+        given = {"queue": queue, "before_created_at": created_at, "before_task_id": task_id, "limit": limit}
+        return await self._all("dead_tasks", given)
+
+    async def requeue(self, task_id: TaskId) -> RequeueOutcome:
+        """Try a dead letter again with all its deliveries, if its node still waits for it."""
+        rows = await self._rows("requeue_dead_task", {"task_id": task_id})
+        return RequeueOutcome(rows[0]["outcome"]) if rows else RequeueOutcome.NOT_FOUND
+
+    async def discard(self, task_id: TaskId) -> bool:
+        """Take a dead letter off the list; False when there is none of this id."""
+        return await self._execute("discard_dead_task", {"task_id": task_id}) == 1
+
+    async def _rows(self, query: str, given: Parameters) -> list[dict[str, Any]]:
+        with domain_errors(query.replace("_", " ")):
+            return await (await self._connection.execute(self.queries[query], given)).fetchall()
+
+    async def _task_ids(self, query: str, given: Parameters) -> set[TaskId]:
+        return {TaskId(row["task_id"]) for row in await self._rows(query, given)}
+
+
+def _named(worker_id: WorkerId, held: Iterable[Delivery]) -> dict[str, Any]:
+    """Name leases, always in the same order: two statements that lock the same rows must not wait for each other."""
+    deliveries = {delivery.task_id: delivery.delivery_count for delivery in held}
+    return {"worker_id": worker_id, "task_ids": sorted(deliveries), "deliveries": orjson.dumps(deliveries).decode()}
+
+
+def _reported(worker_id: WorkerId, reports: Mapping[TaskId, Any]) -> dict[str, Any]:
+    return {"worker_id": worker_id, "task_ids": sorted(reports), "reports": orjson.dumps(reports).decode()}
+
+
+def _fragment(text: str | None) -> orjson.Fragment | None:
+    """Let a JSON text be part of a document as it is."""
+    return None if text is None else orjson.Fragment(text)

@@ -1,8 +1,215 @@
+-- Tasks as a queue. A claim leases a task to a worker, for a term that the database's clock ends. The lease is
+-- named by worker and delivery_count: whoever lost it moves no row.
+-- Leases come as a list of ids and one document that says more of each id. They are not joined as rows: the planner
+-- knows neither how many are given nor, in a table that grew a moment ago, how many are leased, and would compare
+-- each with each. For the same reason their status is compared as text, which keeps it from the index of the leases.
+
 -- name: tasks_of_job
 SELECT * FROM dagapp.dag_tasks WHERE job_id = %(job_id)s ORDER BY created_at, task_id;
 
+-- name: claim_tasks
+-- The array keeps the planner to the primary key, however large it believes the queue to be.
+UPDATE dagapp.dag_tasks
+SET status = 'leased', leased_by = %(worker_id)s, delivery_count = delivery_count + 1,
+    lease_expires_at = now() + %(lease_seconds)s * interval '1 second'
+WHERE task_id = ANY (ARRAY(
+        SELECT task_id FROM dagapp.dag_tasks
+        WHERE queue = %(queue)s AND status = 'queued' AND available_at <= now()
+          AND handler <> ALL (%(without)s::text[])
+        ORDER BY priority DESC, available_at, task_id
+        LIMIT %(limit)s
+        FOR UPDATE SKIP LOCKED
+    ))
+RETURNING task_id, job_id, node_id, queue, handler, params, timeout_seconds, retry_count, delivery_count,
+          max_deliveries, priority, traceparent, available_at;
+
+-- name: next_available
+-- When the first of the tasks that wait for their time comes up, as seconds from now.
+SELECT extract(epoch FROM min(available_at) - now())::float8 AS seconds
+FROM dagapp.dag_tasks
+WHERE status = 'queued' AND queue = ANY (%(queues)s) AND available_at > now();
+
+-- name: renew_leases
+-- What is no longer held was withdrawn, or another worker has it.
+WITH renewed AS (
+    UPDATE dagapp.dag_tasks AS task
+    SET lease_expires_at = now() + %(lease_seconds)s * interval '1 second'
+    WHERE task.task_id = ANY (%(task_ids)s) AND task.status::text = 'leased' AND task.leased_by = %(worker_id)s
+      AND task.delivery_count = (%(deliveries)s::jsonb ->> task.task_id)::int
+    RETURNING task.task_id, 'held' AS state
+)
+SELECT task_id, state FROM renewed
+UNION ALL
+SELECT task_id, CASE WHEN status = 'withdrawn' THEN 'withdrawn' ELSE 'lost' END
+FROM dagapp.dag_tasks
+WHERE task_id = ANY (%(task_ids)s) AND task_id NOT IN (SELECT task_id FROM renewed);
+
+-- name: finish_tasks
+-- Tasks are done, their results are there, and the owners of their jobs know: all of it or nothing.
+WITH finished AS (
+    UPDATE dagapp.dag_tasks AS task
+    SET status = 'done', leased_by = NULL, lease_expires_at = NULL
+    WHERE task.task_id = ANY (%(task_ids)s) AND task.status::text = 'leased' AND task.leased_by = %(worker_id)s
+      AND task.delivery_count = (%(reports)s::jsonb -> task.task_id ->> 'delivery_count')::int
+    RETURNING task.task_id, task.job_id, task.node_id, %(reports)s::jsonb -> task.task_id AS report
+), written AS (
+    INSERT INTO dagapp.dag_task_results (task_id, job_id, node_id, status, output, output_ref, error_message,
+                                         retryable, metrics, progress, worker_id)
+    SELECT task_id, job_id, node_id, status, output, output_ref, error_message, retryable, metrics, progress,
+           %(worker_id)s
+    FROM finished, jsonb_to_record(report) AS told (
+            status dagapp.result_status, output jsonb, output_ref text, error_message text, retryable boolean,
+            metrics jsonb, progress jsonb
+        )
+), told AS (
+    SELECT pg_notify('graticule_owner_' || md5(job.owner_id), job.job_id) AS sent
+    FROM dagapp.dag_jobs AS job
+    WHERE job.job_id = ANY (ARRAY(SELECT DISTINCT job_id FROM finished)) AND job.owner_id IS NOT NULL
+)
+SELECT task_id, (SELECT count(sent) FROM told) AS owners FROM finished;
+
+-- name: report_running
+-- What tasks that still run have to tell: that they run, how far they are, which phase they saved.
+WITH held AS (
+    SELECT task.task_id, task.job_id, task.node_id, %(reports)s::jsonb -> task.task_id AS report
+    FROM dagapp.dag_tasks AS task
+    WHERE task.task_id = ANY (%(task_ids)s) AND task.status::text = 'leased' AND task.leased_by = %(worker_id)s
+      AND task.delivery_count = (%(reports)s::jsonb -> task.task_id ->> 'delivery_count')::int
+), written AS (
+    INSERT INTO dagapp.dag_task_results (task_id, job_id, node_id, status, progress, checkpoint, worker_id)
+    SELECT task_id, job_id, node_id, 'running', progress, checkpoint, %(worker_id)s
+    FROM held, jsonb_to_record(report) AS told (progress jsonb, checkpoint text)
+), told AS (
+    SELECT pg_notify('graticule_owner_' || md5(job.owner_id), job.job_id) AS sent
+    FROM dagapp.dag_jobs AS job
+    WHERE job.job_id = ANY (ARRAY(SELECT DISTINCT job_id FROM held)) AND job.owner_id IS NOT NULL
+)
+SELECT task_id, (SELECT count(sent) FROM told) AS owners FROM held;
+
+-- name: complete_tasks
+-- The result went another way (by HTTP); only the queue is told.
+UPDATE dagapp.dag_tasks AS task
+SET status = 'done', leased_by = NULL, lease_expires_at = NULL
+WHERE task.task_id = ANY (%(task_ids)s) AND task.status::text = 'leased' AND task.leased_by = %(worker_id)s
+  AND task.delivery_count = (%(deliveries)s::jsonb ->> task.task_id)::int
+RETURNING task.task_id;
+
+-- name: abandon_tasks
+-- Back to the queue. A worker that only makes room for others does not bring the task nearer to its last delivery.
+WITH given_back AS (
+    UPDATE dagapp.dag_tasks AS task
+    SET status = 'queued', leased_by = NULL, lease_expires_at = NULL,
+        delivery_count = task.delivery_count - CASE WHEN %(counts)s THEN 0 ELSE 1 END,
+        available_at = CASE WHEN %(delay_seconds)s > 0 THEN now() + %(delay_seconds)s * interval '1 second'
+                            ELSE task.available_at END
+    WHERE task.task_id = ANY (%(task_ids)s) AND task.status::text = 'leased' AND task.leased_by = %(worker_id)s
+      AND task.delivery_count = (%(deliveries)s::jsonb ->> task.task_id)::int
+    RETURNING task.task_id, task.queue
+), told AS (
+    SELECT pg_notify('graticule_queue_' || md5(queue), '') AS sent FROM (SELECT DISTINCT queue FROM given_back) AS of_queue
+)
+SELECT task_id, (SELECT count(sent) FROM told) AS queues FROM given_back;
+
+-- name: dead_letter_task
+-- Nobody can run it: it is set aside, and its node fails for good.
+WITH dead AS (
+    UPDATE dagapp.dag_tasks
+    SET status = 'dead', dead_reason = %(reason)s, leased_by = NULL, lease_expires_at = NULL
+    WHERE task_id = %(task_id)s AND delivery_count = %(delivery_count)s
+      AND status = 'leased' AND leased_by = %(worker_id)s
+    RETURNING task_id, job_id, node_id, dead_reason
+), written AS (
+    INSERT INTO dagapp.dag_task_results (task_id, job_id, node_id, status, error_message, retryable, worker_id)
+    SELECT task_id, job_id, node_id, 'failed', dead_reason, false, %(worker_id)s FROM dead
+), told AS (
+    SELECT pg_notify('graticule_owner_' || md5(job.owner_id), job.job_id) AS sent
+    FROM dead JOIN dagapp.dag_jobs AS job ON job.job_id = dead.job_id
+    WHERE job.owner_id IS NOT NULL
+)
+SELECT task_id, (SELECT count(sent) FROM told) AS owners FROM dead;
+
+-- name: reap_expired_leases
+-- Their workers are silent: others may have the tasks, but a task that ended every one of them is set aside.
+WITH moved AS (
+    UPDATE dagapp.dag_tasks
+    SET status = (CASE WHEN delivery_count >= max_deliveries THEN 'dead' ELSE 'queued' END)::dagapp.message_status,
+        dead_reason = CASE WHEN delivery_count >= max_deliveries
+                           THEN 'poison task: delivered ' || delivery_count || ' times without a result' END,
+        leased_by = NULL, lease_expires_at = NULL
+    WHERE task_id = ANY (ARRAY(
+            SELECT task_id FROM dagapp.dag_tasks
+            WHERE status = 'leased' AND lease_expires_at < coalesce(%(now)s::timestamptz, now())
+            ORDER BY lease_expires_at
+            LIMIT %(limit)s
+            FOR UPDATE SKIP LOCKED
+        ))
+    RETURNING task_id, job_id, node_id, queue, status, dead_reason
+), written AS (
+    INSERT INTO dagapp.dag_task_results (task_id, job_id, node_id, status, error_message, retryable)
+    SELECT task_id, job_id, node_id, 'failed', dead_reason, false FROM moved WHERE status = 'dead'
+), channels AS (
+    SELECT DISTINCT 'graticule_queue_' || md5(queue) AS channel, '' AS payload FROM moved WHERE status = 'queued'
+    UNION
+    SELECT 'graticule_owner_' || md5(job.owner_id), job.job_id
+    FROM moved JOIN dagapp.dag_jobs AS job ON job.job_id = moved.job_id
+    WHERE moved.status = 'dead' AND job.owner_id IS NOT NULL
+), told AS (
+    SELECT pg_notify(channel, payload) AS sent FROM channels
+)
+SELECT task_id, status, (SELECT count(sent) FROM told) AS told FROM moved;
+
 -- name: dead_tasks
+-- Newest first, keyset paged: the page begins after the row that the cursor names.
 SELECT * FROM dagapp.dag_tasks
 WHERE status = 'dead' AND (%(queue)s::text IS NULL OR queue = %(queue)s)
-ORDER BY created_at DESC
+  AND (%(before_created_at)s::timestamptz IS NULL
+       OR (created_at, task_id) < (%(before_created_at)s, %(before_task_id)s))
+ORDER BY created_at DESC, task_id DESC
 LIMIT %(limit)s;
+
+-- name: requeue_dead_task
+-- Only a node that still waits for this very attempt would take its result.
+WITH letter AS (
+    SELECT task.task_id, task.queue, task.status,
+           node.task_id IS NOT NULL AND node.status IN ('dispatched', 'running') AS is_awaited
+    FROM dagapp.dag_tasks AS task
+    LEFT JOIN dagapp.dag_nodes AS node
+        ON node.job_id = task.job_id AND node.node_id = task.node_id AND node.task_id = task.task_id
+    WHERE task.task_id = %(task_id)s
+    FOR UPDATE OF task
+), requeued AS (
+    UPDATE dagapp.dag_tasks AS task
+    SET status = 'queued', dead_reason = NULL, delivery_count = 0, available_at = now()
+    FROM letter
+    WHERE task.task_id = letter.task_id AND letter.status = 'dead' AND letter.is_awaited
+    RETURNING task.task_id, task.queue
+), told AS (
+    SELECT pg_notify('graticule_queue_' || md5(queue), '') AS sent FROM requeued
+)
+SELECT CASE WHEN (SELECT count(sent) FROM told) > 0 THEN 'requeued'
+            WHEN status = 'dead' THEN 'not_awaited'
+            ELSE 'not_dead' END AS outcome
+FROM letter;
+
+-- name: discard_dead_task
+UPDATE dagapp.dag_tasks SET status = 'withdrawn' WHERE task_id = %(task_id)s AND status = 'dead';
+
+-- name: queue_depths
+-- Ended tasks are never read: each part has a partial index of its own.
+SELECT queue,
+       count(*) FILTER (WHERE status = 'queued') AS queued,
+       count(*) FILTER (WHERE status = 'leased') AS leased,
+       count(*) FILTER (WHERE status = 'dead') AS dead,
+       min(available_at) FILTER (WHERE status = 'queued') AS oldest_available_at
+FROM (
+    SELECT queue, available_at, status FROM dagapp.dag_tasks WHERE status = 'queued'
+    UNION ALL
+    SELECT queue, available_at, status FROM dagapp.dag_tasks WHERE status = 'leased'
+    UNION ALL
+    SELECT queue, available_at, status FROM dagapp.dag_tasks WHERE status = 'dead'
+) AS active
+GROUP BY queue
+ORDER BY queue;
+
+-- name: notify_queues
+SELECT pg_notify('graticule_queue_' || md5(queue), '') FROM unnest(%(queues)s::text[]) AS given (queue);

@@ -1,0 +1,44 @@
+"""`graticule worker`: a process that runs handlers."""
+
+from typing import Annotated
+
+import typer
+
+from graticule.cli.processes import Host, Port, begin, run
+from graticule.config import RunMode, Settings
+from graticule.core.errors import ConfigurationError
+from graticule.core.table import DatabaseRole
+
+WORKER_PORT = 8002
+LONGEST_QUEUE_NAME = 64
+
+
+def worker(
+    queues: Annotated[
+        str | None,
+        typer.Option(help="The queues to serve, separated by commas; by default WORKER_QUEUE, or the platform's two."),
+    ] = None,
+    concurrency: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="Tasks to run at once; by default GRATICULE_WORKER_CONCURRENCY.")
+    ] = None,
+    host: Host = "127.0.0.1",
+    port: Port = WORKER_PORT,
+) -> None:
+    """Run a worker: it takes tasks from queues and runs their handlers."""
+    from graticule.cli.connection import process_url
+    from graticule.worker.app import DEFAULT_QUEUES, create_worker
+
+    settings = begin(RunMode.WORKER)
+    served = _queues(queues, settings) or DEFAULT_QUEUES
+    url = process_url(settings, DatabaseRole.WORKER)
+    run(create_worker(settings, url, queues=served, concurrency=concurrency), host, port)
+
+
+def _queues(given: str | None, settings: Settings) -> tuple[str, ...]:
+    named = [name.strip() for name in (given or settings.worker_queue or "").split(",")]
+    queues = tuple(dict.fromkeys(name for name in named if name))
+    if any(len(name) > LONGEST_QUEUE_NAME for name in queues):
+        raise ConfigurationError(
+            f"The name of a queue has at most {LONGEST_QUEUE_NAME} characters.", hint="Mend --queues."
+        )
+    return queues

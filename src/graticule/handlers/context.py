@@ -1,0 +1,136 @@
+"""What a handler is given: its task, its parameters, and its ways to the worker around it.
+
+An `async def` handler gets a `HandlerContext`, a `def` handler, which runs in a child process, a
+`ProcessContext`: the same names, but what is awaited in the one is a plain call in the other.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from pydantic import JsonValue
+from structlog.typing import FilteringBoundLogger
+
+from graticule.core.errors import GraticuleError
+from graticule.core.ids import JobId, NodeId, TaskId
+
+
+class CheckpointNotSaved(GraticuleError):
+    """The phase was not saved: the task belongs to another worker by now, or its job has ended."""
+
+    code = "checkpoint_not_saved"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The last phase that an attempt of this node has saved."""
+
+    phase: str
+    data: dict[str, JsonValue] = field(default_factory=dict)
+    artifacts: tuple[str, ...] = ()
+
+
+class Checkpoints(Protocol):
+    """Saves phases of a node, and knows the last one."""
+
+    async def load(self) -> Checkpoint | None:
+        """Give the last saved phase; None when there is none, or when one of its artifacts is gone."""
+
+    async def save(
+        self, phase: str, data: Mapping[str, JsonValue] | None = None, artifacts: Sequence[str] = ()
+    ) -> None:
+        """Keep a phase, in place of the one before; `artifacts` are the stored files that it relies on."""
+
+
+class BlockingCheckpoints(Protocol):
+    """The same for a `def` handler."""
+
+    def load(self) -> Checkpoint | None:
+        """Give the last saved phase; None when there is none, or when one of its artifacts is gone."""
+
+    def save(self, phase: str, data: Mapping[str, JsonValue] | None = None, artifacts: Sequence[str] = ()) -> None:
+        """Keep a phase, in place of the one before; `artifacts` are the stored files that it relies on."""
+
+
+class Storage(Protocol):
+    """Files that all processes see."""
+
+    async def put(self, path: str, data: bytes) -> None:
+        """Write a file, in place of one that is there."""
+
+    async def get(self, path: str) -> bytes:
+        """Read a file as a whole."""
+
+    async def exists(self, path: str) -> bool:
+        """Tell whether the file is there."""
+
+
+class BlockingStorage(Protocol):
+    """The same for a `def` handler."""
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write a file, in place of one that is there."""
+
+    def get(self, path: str) -> bytes:
+        """Read a file as a whole."""
+
+    def exists(self, path: str) -> bool:
+        """Tell whether the file is there."""
+
+
+@dataclass(slots=True)
+class Signals:
+    """What the worker has to tell a handler while it runs."""
+
+    cancelled: bool = False
+    shutdown_requested: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TaskContext:
+    """What both kinds of handlers are given."""
+
+    task_id: TaskId
+    job_id: JobId
+    node_id: NodeId
+    retry_count: int
+    params: Any  # a dict, or an instance of the model that the handler has declared
+    logger: FilteringBoundLogger
+    signals: Signals
+    report_progress: Callable[[dict[str, JsonValue]], None]
+    traceparent: str | None = None
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the job was cancelled, or failed elsewhere: nobody waits for this task any more."""
+        return self.signals.cancelled
+
+    @property
+    def shutdown_requested(self) -> bool:
+        """Whether the worker stops: save what matters and return `HandlerResult.interrupted()`."""
+        return self.signals.shutdown_requested
+
+    def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
+        """Tell how far the work is; cheap, for only about one call a second goes further than this process."""
+        told: dict[str, JsonValue] = {"done": done}
+        if total is not None:
+            told["total"] = total
+        if message is not None:
+            told["message"] = message[:500]
+        self.report_progress(told)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandlerContext(TaskContext):
+    """What an `async def` handler is given."""
+
+    storage: Storage
+    checkpoint: Checkpoints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessContext(TaskContext):
+    """What a `def` handler is given, in its child process."""
+
+    storage: BlockingStorage
+    checkpoint: BlockingCheckpoints

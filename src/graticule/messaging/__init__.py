@@ -1,0 +1,1 @@
+"""Queues: one small protocol, and the transports behind it."""

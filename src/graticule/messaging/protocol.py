@@ -1,0 +1,63 @@
+"""What a transport of tasks can do, whatever carries them."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pydantic import JsonValue
+
+from graticule.core.ids import JobId, NodeId, TaskId
+from graticule.repositories.tasks import LeaseState
+
+DEFAULT_MAX_DELIVERIES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class TaskMessage:
+    """One attempt of one node, as it travels to a worker.
+
+    `delivery_count` is 0 until the message is received; after that it names the lease.
+    """
+
+    task_id: TaskId
+    job_id: JobId
+    node_id: NodeId
+    handler: str
+    params: dict[str, JsonValue]
+    queue: str
+    timeout_seconds: int = 3600
+    retry_count: int = 0
+    traceparent: str | None = None
+    priority: int = 0
+    delivery_count: int = 0
+    max_deliveries: int = DEFAULT_MAX_DELIVERIES
+
+
+class TaskQueue(Protocol):
+    """Carries tasks to workers, at least once. What is received is leased: it must be renewed, and ended."""
+
+    async def send(self, message: TaskMessage) -> None:
+        """Put one message into its queue."""
+
+    async def send_batch(self, messages: Sequence[TaskMessage]) -> None:
+        """Put many messages into their queues: all of them, or none."""
+
+    async def receive(self, queue: str, limit: int, without: Collection[str] = ()) -> list[TaskMessage]:
+        """Take up to so many messages of a queue, the most urgent first; none when it is empty.
+
+        Those for the handlers `without` are left for others, where the transport can tell.
+        """
+
+    async def renew(self, messages: Sequence[TaskMessage]) -> Mapping[TaskId, LeaseState]:
+        """Prolong the leases, and tell of each whether it is still held."""
+
+    async def complete(self, messages: Sequence[TaskMessage]) -> set[TaskId]:
+        """End messages, and give those whose lease was still held."""
+
+    async def abandon(
+        self, messages: Sequence[TaskMessage], *, delay_seconds: float = 0, counts: bool = True
+    ) -> set[TaskId]:
+        """Give messages back; a delivery that does not count brings none nearer to its last."""
+
+    async def dead_letter(self, message: TaskMessage, reason: str) -> bool:
+        """Set a message aside for good; False when its lease was lost."""

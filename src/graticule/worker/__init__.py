@@ -1,0 +1,1 @@
+"""The process that runs handlers: consume, execute, report. It never decides anything."""

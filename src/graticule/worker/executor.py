@@ -1,0 +1,91 @@
+"""Runs the handler of a task: in this loop, or in a child process."""
+
+import asyncio
+from typing import Final
+
+from graticule.core.errors import GraticuleError
+from graticule.handlers.context import HandlerContext, Storage
+from graticule.handlers.registry import RegisteredHandler
+from graticule.logs import bound, get_logger
+from graticule.worker.checkpoints import CheckpointStore, TaskCheckpoints
+from graticule.worker.outcome import (
+    InvalidParams,
+    Outcome,
+    failed,
+    outcome_of,
+    outcome_of_error,
+    trace_of,
+    validated,
+)
+from graticule.worker.pool import ProcessPool
+from graticule.worker.run import Ending, Run
+
+_log = get_logger(__name__)
+_ENDED: Final = {
+    Ending.WITHDRAWN: "The job does not want the task any more.",
+    Ending.LOST: "The worker lost the task.",
+    Ending.HANDED_BACK: "The worker stopped.",
+}
+
+
+class Executor:
+    """Runs one task to its outcome."""
+
+    def __init__(self, pool: ProcessPool, checkpoints: CheckpointStore, storage: Storage) -> None:
+        self._pool = pool
+        self._checkpoints = checkpoints
+        self._storage = storage
+
+    async def execute(self, run: Run) -> Outcome:
+        """Run the handler; whatever it does, there is an outcome. Only a cancellation of our own goes on."""
+        if run.handler is None:
+            return failed(f"This worker has no handler {run.message.handler!r}; another one may have it.")
+        message = run.message
+        with bound(task_id=message.task_id, job_id=message.job_id, node_id=message.node_id):
+            outcome = await self._attempt(run, run.handler)
+        return outcome if run.ending is None else _made_to_end(run, run.ending)
+
+    async def _attempt(self, run: Run, handler: RegisteredHandler) -> Outcome:
+        try:
+            checkpoints = TaskCheckpoints(run.message, self._checkpoints, self._storage)
+            if run.in_process:
+                return await self._pool.run(run, handler, checkpoints)
+            run.begin(run.message.timeout_seconds)
+            return outcome_of(await handler.function(self._context(run, handler, checkpoints)))
+        except InvalidParams as error:
+            return failed(str(error), retryable=False)
+        except asyncio.CancelledError as error:
+            if run.ending is None and _is_cancelled_from_outside():
+                raise
+            return outcome_of_error(error)
+        except BaseException as error:
+            trace = {} if isinstance(error, GraticuleError) else {"exception": trace_of(error)}
+            _log.warning("the handler raised", handler=handler.name, error=type(error).__name__, **trace)
+            return outcome_of_error(error)
+
+    def _context(self, run: Run, handler: RegisteredHandler, checkpoints: TaskCheckpoints) -> HandlerContext:
+        message = run.message
+        return HandlerContext(
+            task_id=message.task_id,
+            job_id=message.job_id,
+            node_id=message.node_id,
+            retry_count=message.retry_count,
+            traceparent=message.traceparent,
+            params=validated(handler.params, message.params),
+            logger=get_logger(f"graticule.handlers.{handler.name}"),
+            signals=run.signals,
+            report_progress=run.note_progress,
+            storage=self._storage,
+            checkpoint=checkpoints,
+        )
+
+
+def _is_cancelled_from_outside() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _made_to_end(run: Run, ending: Ending) -> Outcome:
+    if ending is Ending.TIMED_OUT:
+        return failed(f"The handler was ended after its timeout of {run.message.timeout_seconds} s.")
+    return failed(_ENDED[ending])

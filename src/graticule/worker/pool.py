@@ -1,0 +1,291 @@
+"""The pool of child processes in which `def` handlers run.
+
+A child is started when one is needed, used for one task at a time and kept for the next. One that crashed or
+had to be killed is replaced; what it was running has failed that attempt, and nothing else is harmed.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from graticule.config import LogFormat
+from graticule.core.errors import GraticuleError
+from graticule.core.models.engine import ResultStatus
+from graticule.embedded.parent_death import end_with_parent
+from graticule.handlers.context import Checkpoint, Checkpoints
+from graticule.handlers.registry import RegisteredHandler
+from graticule.logs import get_logger
+from graticule.worker.frames import BrokenFrame, encoded, read_frame
+from graticule.worker.outcome import Outcome, failed
+from graticule.worker.process_output import OutputLog
+from graticule.worker.run import Run
+
+START_SECONDS: Final = 60
+TASKS_PER_CHILD: Final = 500  # then a fresh one: libraries leak
+_LAST_WORDS_SECONDS: Final = 0.5  # what a process sent before its end arrives within this
+
+_log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ChildSettings:
+    """What a child process is told when it starts."""
+
+    storage_root: Path
+    log_level: str = "INFO"
+    log_format: LogFormat = LogFormat.CONSOLE
+
+
+class ChildEnded(Exception):
+    """The process ended before it gave a result."""
+
+
+class ProcessPool:
+    """Runs tasks in up to `size` child processes."""
+
+    def __init__(self, size: int, settings: ChildSettings) -> None:
+        self.size = size
+        self._settings = settings
+        self._free = asyncio.Semaphore(size)
+        self._idle: list[ChildProcess] = []
+
+    async def run(self, run: Run, handler: RegisteredHandler, checkpoints: Checkpoints) -> Outcome:
+        """Run a task; when this is cancelled, its process is killed."""
+        async with self._free:
+            try:
+                child = self._idle.pop() if self._idle else await ChildProcess.start(self._settings)
+            except (OSError, ChildEnded) as error:
+                return failed(f"No process could be started for the handler: {error}.")
+            try:
+                outcome = await child.execute(run, handler, checkpoints)
+            except (ChildEnded, BrokenFrame) as error:
+                return failed(await child.obituary(error))
+            finally:
+                await self._keep_or_end(child)
+        return outcome
+
+    async def close(self) -> None:
+        """End the processes that wait for work; those at work end when their run is cancelled."""
+        idle, self._idle = self._idle, []
+        await asyncio.gather(*(child.kill() for child in idle))
+
+    async def _keep_or_end(self, child: "ChildProcess") -> None:
+        if child.is_fit:
+            self._idle.append(child)
+        else:
+            await asyncio.shield(child.kill())
+
+
+class ChildProcess:
+    """One child process, seen from the worker."""
+
+    def __init__(self, process: Process, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._process = process
+        self._reader = reader
+        self._writer = writer
+        self._log = OutputLog()
+        self._tasks_left = TASKS_PER_CHILD
+        self._is_busy = False
+        self._printed = asyncio.create_task(self._log.drain(_output_of(process)))
+        self._exit = asyncio.create_task(process.wait())
+        self._exit.add_done_callback(self._end_of_stream)
+
+    @classmethod
+    async def start(cls, settings: ChildSettings) -> "ChildProcess":
+        """Start a process and wait until it can take a task."""
+        ours, theirs = socket.socketpair()
+        try:
+            with theirs:
+                process = await _spawn(theirs.fileno())
+            reader, writer = await asyncio.open_connection(sock=ours)
+        except BaseException:
+            ours.close()
+            raise
+        child = cls(process, reader, writer)
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                await child._greet(settings)
+        except BaseException as error:
+            await asyncio.shield(child.kill())
+            if isinstance(error, TimeoutError | BrokenFrame):
+                raise ChildEnded(f"it was not ready after {START_SECONDS} s") from None
+            raise
+        return child
+
+    @property
+    def is_fit(self) -> bool:
+        """Whether it can take another task."""
+        return not self._is_busy and self._tasks_left > 0 and not self._exit.done()
+
+    async def execute(self, run: Run, handler: RegisteredHandler, checkpoints: Checkpoints) -> Outcome:
+        """Run one task and answer what its handler asks meanwhile."""
+        self._is_busy = True
+        self._tasks_left -= 1
+        self._log.begin(run.message.task_id)
+        self._send(_order(run, handler), orjson.dumps(run.message.params))
+        run.begin(run.message.timeout_seconds)
+        run.on_signal = lambda: self._send(_signals(run))
+        while True:
+            header, body = await self._receive()
+            if header["kind"] == "result":
+                run.on_signal = None
+                self._is_busy = False
+                return self._outcome(run, header, body)
+            await self._serve(run, checkpoints, header, body)
+
+    async def obituary(self, error: Exception) -> str:
+        """Tell how the process ended, or why it has to."""
+        if isinstance(error, BrokenFrame):
+            return "The handler's process sent something that is not a result; it was ended."
+        await asyncio.wait({self._exit}, timeout=_LAST_WORDS_SECONDS)
+        if not self._exit.done():
+            return "The handler's process closed its connection to the worker; it was ended."
+        status = self._exit.result()
+        if status >= 0:
+            return f"The handler's process ended with exit status {status} before it gave a result."
+        name = signal.Signals(-status).name
+        hint = " (out of memory?)" if -status == signal.SIGKILL else ""
+        return f"The handler's process crashed: it was ended by {name}{hint}."
+
+    async def kill(self) -> None:
+        """End the process and all that it has started, and wait for that."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        await self._exit
+        self._writer.close()
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()
+        _, waiting = await asyncio.wait({self._printed}, timeout=_LAST_WORDS_SECONDS)
+        for task in waiting:  # something that the handler has started elsewhere keeps the pipe open
+            task.cancel()
+
+    async def _greet(self, settings: ChildSettings) -> None:
+        hello = {
+            "kind": "hello",
+            "path": sys.path,
+            "storage_root": str(settings.storage_root),
+            "log_level": settings.log_level,
+            "log_format": settings.log_format.value,
+        }
+        self._send(hello)
+        await self._receive()
+
+    def _send(self, header: dict[str, Any], body: bytes = b"") -> None:
+        if not self._writer.is_closing():
+            self._writer.write(encoded(header, body))
+
+    async def _receive(self) -> tuple[dict[str, Any], bytes]:
+        try:
+            return await read_frame(self._reader)
+        except (asyncio.IncompleteReadError, OSError):
+            raise ChildEnded("it ended while it started") from None
+
+    def _end_of_stream(self, _: "asyncio.Task[int]") -> None:
+        """Read no further once the process is gone: what it has started may hold the socket open."""
+        asyncio.get_running_loop().call_later(_LAST_WORDS_SECONDS, self._reader.feed_eof)
+
+    async def _serve(self, run: Run, checkpoints: Checkpoints, header: dict[str, Any], body: bytes) -> None:
+        if header["kind"] == "progress":
+            run.note_progress(header["progress"])
+        elif header["kind"] == "load":
+            await self._answer(_loaded(checkpoints))
+        elif header["kind"] == "save":
+            await self._answer(_saved(checkpoints, body))
+        else:
+            raise BrokenFrame
+
+    async def _answer(self, asked: Any) -> None:
+        try:
+            self._send({"kind": "answer"}, await asked)
+        except GraticuleError as error:
+            self._send({"kind": "answer", "error": str(error)})
+
+    def _outcome(self, run: Run, header: dict[str, Any], body: bytes) -> Outcome:
+        if header["is_worn"]:
+            self._tasks_left = 0
+        if header["progress"] is not None:
+            run.note_progress(header["progress"])
+        return Outcome(
+            status=ResultStatus(header["status"]),
+            output=body if header["has_output"] else None,
+            error_message=header["error_message"],
+            retryable=header["retryable"],
+            metrics=header["metrics"],
+            is_interrupted=header["is_interrupted"],
+        )
+
+
+async def _spawn(connection: int) -> Process:
+    """Start a child in a session of its own: Ctrl-C is for the worker, and a kill takes its programs along."""
+    log = os.dup(2)  # what the child itself has to say goes where the worker's lines go
+    try:
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",
+            "-m",
+            "graticule.worker.child",
+            str(connection),
+            str(log),
+            stdin=DEVNULL,
+            stdout=PIPE,
+            stderr=STDOUT,
+            pass_fds=(connection, log),
+            start_new_session=True,
+            preexec_fn=end_with_parent(signal.SIGKILL),
+        )
+    finally:
+        os.close(log)
+
+
+def _output_of(process: Process) -> asyncio.StreamReader:
+    if process.stdout is None:
+        raise RuntimeError("The process was started without a pipe.")
+    return process.stdout
+
+
+async def _loaded(checkpoints: Checkpoints) -> bytes:
+    return orjson.dumps(_plain(await checkpoints.load()))
+
+
+async def _saved(checkpoints: Checkpoints, body: bytes) -> bytes:
+    given = orjson.loads(body)
+    await checkpoints.save(given["phase"], given["data"], given["artifacts"])
+    return b"null"
+
+
+def _plain(found: Checkpoint | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {"phase": found.phase, "data": found.data, "artifacts": list(found.artifacts)}
+
+
+def _order(run: Run, handler: RegisteredHandler) -> dict[str, Any]:
+    message = run.message
+    return {
+        **_signals(run),
+        "kind": "run",
+        "job_id": message.job_id,
+        "node_id": message.node_id,
+        "retry_count": message.retry_count,
+        "traceparent": message.traceparent,
+        "handler": handler.name,
+        "module": handler.module,
+    }
+
+
+def _signals(run: Run) -> dict[str, Any]:
+    return {
+        "kind": "signals",
+        "task_id": run.message.task_id,
+        "cancelled": run.signals.cancelled,
+        "shutdown_requested": run.signals.shutdown_requested,
+    }

@@ -1,0 +1,44 @@
+"""A job with a queue, and two workers' connections to it."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.conftest import TestDatabase
+from tests.integration.repositories import rows
+
+from graticule.core.ids import JobId
+from graticule.core.table import DatabaseRole
+from graticule.repositories.database import Connection, Database
+from graticule.repositories.jobs import JobRepository
+from graticule.repositories.nodes import NodeRepository
+from graticule.repositories.workflows import WorkflowRepository
+
+JOB = JobId("job")
+
+
+@pytest.fixture
+async def with_job(connection: Connection) -> Connection:
+    """Give the orchestrator's connection to a database with a job and its node."""
+    await WorkflowRepository(connection).insert(rows.workflow())
+    await JobRepository(connection).insert(rows.job(JOB, owner_id=rows.OWNER, owner_epoch=1))
+    await NodeRepository(connection).insert(rows.node(status="dispatched", task_id="job_node_0"))
+    return connection
+
+
+@pytest.fixture
+async def workers(database: TestDatabase, with_job: Connection) -> AsyncIterator[Database]:
+    """Give a pool of connections that act as workers."""
+    async with Database(database.url(DatabaseRole.WORKER), DatabaseRole.WORKER, pool_size=3) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def one(workers: Database) -> AsyncIterator[Connection]:
+    async with workers.connection() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def another(workers: Database) -> AsyncIterator[Connection]:
+    async with workers.connection() as opened:
+        yield opened

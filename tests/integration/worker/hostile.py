@@ -1,0 +1,296 @@
+"""Handlers that do what handlers should not do, and some that a test needs."""
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from graticule.handlers import HandlerContext, HandlerResult, ProcessContext, register_handler
+
+RUBBISH = bytes(range(256)) * 64 + b"\n\xff\xfe\x00" + b"x" * 100_000
+
+
+async def until(question: Callable[[], bool]) -> None:
+    for _ in range(3000):
+        if question():
+            return
+        await asyncio.sleep(0.02)
+
+
+def write(ctx: HandlerContext | ProcessContext, text: str) -> None:
+    Path(ctx.params["file"]).write_text(text)
+
+
+@register_handler("test.segfault")
+def segfault(ctx: ProcessContext) -> None:
+    ctypes.string_at(0)
+
+
+@register_handler("test.abort")
+def abort(ctx: ProcessContext) -> None:
+    os.abort()
+
+
+@register_handler("test.killed")
+def killed(ctx: ProcessContext) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@register_handler("test.exit")
+def exits(ctx: ProcessContext) -> None:
+    os._exit(int(ctx.params.get("status", 3)))
+
+
+@register_handler("test.sys_exit")
+def calls_sys_exit(ctx: ProcessContext) -> None:
+    sys.exit(0)
+
+
+@register_handler("test.async_sys_exit")
+async def calls_sys_exit_in_the_loop(ctx: HandlerContext) -> None:
+    sys.exit(0)
+
+
+@register_handler("test.allocate", memory_limit_mb=200)
+def allocates(ctx: ProcessContext) -> None:
+    kept = []
+    while True:
+        kept.append(bytearray(10_000_000))
+
+
+@register_handler("test.within_limit", memory_limit_mb=200)
+def within_limit(ctx: ProcessContext) -> int:
+    return len(bytearray(50_000_000))
+
+
+@register_handler("test.never_returns")
+def never_returns(ctx: ProcessContext) -> None:
+    Path(ctx.params["file"]).write_text(str(os.getpid()))
+    while True:
+        pass
+
+
+@register_handler("test.never_returns_async")
+async def never_returns_async(ctx: HandlerContext) -> None:
+    await asyncio.Event().wait()
+
+
+@register_handler("test.stubborn")
+async def stubborn(ctx: HandlerContext) -> str:
+    deadline = time.monotonic() + float(ctx.params["seconds"])
+    while time.monotonic() < deadline:
+        try:
+            await asyncio.sleep(0.1)
+        except asyncio.CancelledError:
+            ctx.logger.info("not me")
+    return "late"
+
+
+@register_handler("test.cancels_itself")
+async def cancels_itself(ctx: HandlerContext) -> None:
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    future.cancel()
+    await future
+
+
+@register_handler("test.rubbish")
+def prints_rubbish(ctx: ProcessContext) -> HandlerResult:
+    for _ in range(50):
+        os.write(1, RUBBISH)
+        os.write(2, RUBBISH)
+    return HandlerResult.success({"printed": True}) if ctx.params.get("succeed") else HandlerResult.failure("rubbish")
+
+
+@register_handler("test.garbage_on_the_link")
+def garbage_on_the_link(ctx: ProcessContext) -> None:
+    for descriptor in range(3, 100):
+        with contextlib.suppress(OSError):
+            if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                os.write(descriptor, RUBBISH)
+    time.sleep(60)
+
+
+@register_handler("test.closes_everything")
+def closes_everything(ctx: ProcessContext) -> None:
+    for descriptor in range(3, 100):
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as found:
+            found.shutdown(socket.SHUT_WR)
+    time.sleep(60)
+
+
+@register_handler("test.huge_message")
+def huge_message(ctx: ProcessContext) -> None:
+    raise ValueError("\0\ud800" + "x" * 20_000_000)
+
+
+@register_handler("test.async_huge_message")
+async def async_huge_message(ctx: HandlerContext) -> None:
+    raise ValueError("\0\ud800" + "x" * 20_000_000)
+
+
+@register_handler("test.recursion")
+def recursion(ctx: ProcessContext) -> Any:
+    return recursion(ctx)
+
+
+@register_handler("test.async_recursion")
+async def async_recursion(ctx: HandlerContext) -> Any:
+    return await async_recursion(ctx)
+
+
+class Unshowable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no")
+
+
+@register_handler("test.unshowable")
+async def unshowable(ctx: HandlerContext) -> None:
+    raise Unshowable
+
+
+@register_handler("test.not_json")
+async def not_json(ctx: HandlerContext) -> Any:
+    values: dict[str, Any] = {
+        "object": object(),
+        "nan": {"a": [float("nan"), None]},
+        "nul": {"a": "b\0"},
+        "surrogate": "\ud800",
+        "huge_integer": 2**80,
+        "key": {1: 2},
+        "bytes": b"x",
+        "coroutine_like": iter([1]),
+    }
+    return values[ctx.params["which"]]
+
+
+@register_handler("test.not_json_process")
+def not_json_process(ctx: ProcessContext) -> Any:
+    return {"a": object()}
+
+
+@register_handler("test.large_output")
+async def large_output(ctx: HandlerContext) -> str:
+    return "x" * int(ctx.params["size"])
+
+
+@register_handler("test.large_output_process")
+def large_output_process(ctx: ProcessContext) -> str:
+    return "x" * int(ctx.params["size"])
+
+
+@register_handler("test.null")
+async def gives_nothing(ctx: HandlerContext) -> None:
+    return None
+
+
+@register_handler("test.plain_value")
+def plain_value(ctx: ProcessContext) -> Any:
+    return {"params": ctx.params, "pid": os.getpid(), "main": threading.current_thread() is threading.main_thread()}
+
+
+class Declared(BaseModel):
+    count: int
+    name: str
+
+
+@register_handler("test.declared", params=Declared)
+async def declared(ctx: HandlerContext) -> Any:
+    return {"count": ctx.params.count}
+
+
+@register_handler("test.declared_process", params=Declared)
+def declared_process(ctx: ProcessContext) -> Any:
+    return {"count": ctx.params.count}
+
+
+@register_handler("test.waits_for_cancel")
+async def waits_for_cancel(ctx: HandlerContext) -> Any:
+    await until(lambda: ctx.cancelled)
+    write(ctx, "saw it")
+    return "ended"
+
+
+@register_handler("test.waits_for_cancel_process")
+def waits_for_cancel_process(ctx: ProcessContext) -> Any:
+    Path(ctx.params["file"]).write_text("began")
+    while not ctx.cancelled:
+        time.sleep(0.02)
+    Path(ctx.params["file"]).write_text("saw it")
+    return "ended"
+
+
+@register_handler("test.progress")
+async def reports_progress(ctx: HandlerContext) -> Any:
+    began, number = time.monotonic(), 0
+    while time.monotonic() - began < float(ctx.params["seconds"]):
+        number += 1
+        ctx.progress(number, 1_000_000, "counting")
+        await asyncio.sleep(0.001)
+    return number
+
+
+@register_handler("test.progress_process")
+def reports_progress_process(ctx: ProcessContext) -> Any:
+    began, number = time.monotonic(), 0
+    while time.monotonic() - began < float(ctx.params["seconds"]):
+        number += 1
+        ctx.progress(number, 1_000_000, "counting")
+    return number
+
+
+@register_handler("test.checkpoint")
+async def checkpoint(ctx: HandlerContext) -> Any:
+    found = await ctx.checkpoint.load()
+    if found is None:
+        await ctx.storage.put("artifact.bin", b"1")
+        await ctx.checkpoint.save("first", {"n": 1}, ["artifact.bin"])
+        return HandlerResult.failure("after the first phase")
+    return {"phase": found.phase, "data": found.data, "artifacts": list(found.artifacts)}
+
+
+@register_handler("test.checkpoint_process")
+def checkpoint_process(ctx: ProcessContext) -> Any:
+    found = ctx.checkpoint.load()
+    if found is None:
+        ctx.storage.put("artifact.bin", b"1")
+        assert ctx.storage.exists("artifact.bin")
+        assert ctx.storage.get("artifact.bin") == b"1"
+        ctx.checkpoint.save("first", {"n": 1}, ["artifact.bin"])
+        os._exit(1)
+    return {"phase": found.phase, "data": found.data, "artifacts": list(found.artifacts)}
+
+
+@register_handler("test.bad_checkpoint")
+def bad_checkpoint(ctx: ProcessContext) -> None:
+    ctx.checkpoint.save("x" * 1000)
+
+
+@register_handler("test.leaves_a_program")
+def leaves_a_program(ctx: ProcessContext) -> None:
+    started = subprocess.Popen(["sleep", "60"])
+    Path(ctx.params["file"]).write_text(str(started.pid))
+    time.sleep(60)
+
+
+@register_handler("test.interrupted_for_nothing")
+async def interrupted_for_nothing(ctx: HandlerContext) -> HandlerResult:
+    return HandlerResult.interrupted()
+
+
+@register_handler("test.saves_at_shutdown")
+async def saves_at_shutdown(ctx: HandlerContext) -> HandlerResult:
+    await until(lambda: ctx.shutdown_requested)
+    await ctx.checkpoint.save("at_shutdown")
+    return HandlerResult.interrupted()

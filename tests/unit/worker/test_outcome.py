@@ -1,0 +1,53 @@
+"""What handlers return and raise, as something that can be reported."""
+
+from typing import Any
+
+import pytest
+
+from graticule.core.models.engine import ResultStatus
+from graticule.handlers import HandlerResult
+from graticule.worker.outcome import MAX_MESSAGE_LENGTH, document, outcome_of, outcome_of_error, shortened
+
+
+@pytest.mark.parametrize("value", [None, 0, False, "", [], {}, {"a": [1, 2.5, None, "ä\n\\u0000"]}, "null"])
+def test_a_plain_value_is_a_success(value: Any) -> None:
+    outcome = outcome_of(value)
+    assert (outcome.status, outcome.output) == (ResultStatus.COMPLETED, document(value))
+
+
+def test_a_result_keeps_its_metrics_also_when_it_failed() -> None:
+    assert outcome_of(HandlerResult.success(1, {"rows": 2})).metrics == '{"rows":2}'
+    failed = outcome_of(HandlerResult.failure("no", retryable=False, metrics={"rows": 2}))
+    assert (failed.error_message, failed.retryable, failed.metrics) == ("no", False, '{"rows":2}')
+
+
+def test_a_failure_without_a_reason_says_so() -> None:
+    assert outcome_of(HandlerResult.failure("")).error_message == "the handler gave no reason"
+
+
+def test_a_text_that_only_looks_like_nul_is_kept() -> None:
+    assert outcome_of("a\\u0000").status is ResultStatus.COMPLETED
+    assert not outcome_of({"a\0": 1}).retryable
+    assert not outcome_of(["a\0", "\\u0000"]).retryable
+
+
+def test_metrics_that_are_not_json_fail_for_good() -> None:
+    assert not outcome_of(HandlerResult.success(1, {"a": object()})).retryable  # type: ignore[dict-item]
+
+
+def test_a_value_that_is_nested_without_end_fails_for_good() -> None:
+    value: list[Any] = []
+    value.append(value)
+    assert not outcome_of(value).retryable
+
+
+def test_errors_are_told_with_their_kind() -> None:
+    assert outcome_of_error(ValueError("no")).error_message == "ValueError: no"
+    assert outcome_of_error(ValueError()).error_message == "ValueError"
+    assert outcome_of_error(ValueError("no")).retryable
+
+
+def test_long_texts_are_cut() -> None:
+    assert shortened("x" * MAX_MESSAGE_LENGTH) == "x" * MAX_MESSAGE_LENGTH
+    cut = shortened("x" * (MAX_MESSAGE_LENGTH + 5))
+    assert cut.endswith(" … (5 characters more)")
