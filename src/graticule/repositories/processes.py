@@ -22,6 +22,10 @@ class OrchestratorRepository(Repository[Orchestrator]):
         """Write a heartbeat; False when the row is gone or was closed."""
         return await self._execute("beat_orchestrator", {"owner_id": owner_id, "now": now}) == 1
 
+    async def rejoin(self, owner_id: OwnerId, now: datetime) -> bool:
+        """Open the row of an instance again that was taken for dead; False when it is gone."""
+        return await self._execute("rejoin_orchestrator", {"owner_id": owner_id, "now": now}) == 1
+
     async def stop(self, owner_id: OwnerId, now: datetime) -> bool:
         """Close the row of an instance that ends."""
         return await self._execute("stop_orchestrator", {"owner_id": owner_id, "now": now}) == 1

@@ -2,10 +2,22 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.resources import files
 from types import MappingProxyType
 
 NAME = re.compile(r"^-- name: (?P<name>[a-z][a-z0-9_]*)$", re.MULTILINE)
+
+
+PARAMETER = re.compile(r"%\((?P<name>\w+)\)s")
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedQuery:
+    """A query whose parameters are numbered, and their names in that order."""
+
+    text: str
+    names: tuple[str, ...]
 
 
 class Queries:
@@ -14,6 +26,7 @@ class Queries:
     def __init__(self, file: str, queries: dict[str, str]) -> None:
         self._file = file
         self._queries = MappingProxyType(queries)
+        self._numbered: dict[str, NumberedQuery] = {}
 
     def __getitem__(self, name: str) -> str:
         try:
@@ -21,8 +34,20 @@ class Queries:
         except KeyError:
             raise KeyError(f"{self._file} has no query named {name!r}; it has: {', '.join(self._queries)}.") from None
 
+    def numbered(self, name: str) -> "NumberedQuery":
+        """Give a query with `$1` for its parameters, translated once: the driver translates a long one every time."""
+        if name not in self._numbered:
+            self._numbered[name] = _numbered(self[name])
+        return self._numbered[name]
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._queries)
+
+
+def _numbered(query: str) -> NumberedQuery:
+    names = tuple(dict.fromkeys(PARAMETER.findall(query)))
+    text = PARAMETER.sub(lambda match: f"${names.index(match['name']) + 1}", query)
+    return NumberedQuery(text, names)
 
 
 def load_queries(file: str, package: str = "graticule.repositories") -> Queries:

@@ -1,88 +1,115 @@
 """A writer that lost the job, or read an older version, changes nothing; of two at once, one wins."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from tests.integration.repositories import rows
 from tests.integration.repositories.rows import ASSET, LATER, NOW, OWNER
 
-from graticule.core.errors import Conflict, IllegalTransition, NotFound, OwnershipLost, StaleVersion, Unavailable
-from graticule.core.ids import AssetId, JobId, NodeId, OwnerId
+from graticule.core.errors import Conflict, NotFound, OwnershipLost, StaleVersion, Unavailable
+from graticule.core.ids import AssetId, JobId, OwnerId
 from graticule.core.models import GeospatialAsset, LayerMetadata
-from graticule.core.states import JobStatus, NodeStatus
 from graticule.repositories.assets import AssetRepository, AssetVersionRepository
 from graticule.repositories.database import Connection, Database
-from graticule.repositories.jobs import JobRepository, Ownership
+from graticule.repositories.events import EventRepository
+from graticule.repositories.jobs import JobRepository
 from graticule.repositories.layers import LayerMetadataRepository
-from graticule.repositories.nodes import NodeRepository
+from graticule.repositories.ownership import OwnershipRepository
+from graticule.repositories.steps import Part, StepRepository
 
-JOB, NODE, OTHER = JobId("job"), NodeId("node"), OwnerId("orchestrator-2")
-STRANGERS = {
-    "another owner": Ownership(OTHER, 1),
-    "an older term": Ownership(OWNER, 0),
-    "a later term": Ownership(OWNER, 2),
-    "nobody": Ownership(None, 1),
-}
+JOB, OTHER, THIRD = JobId("job"), OwnerId("orchestrator-2"), OwnerId("orchestrator-3")
 
 
-async def test_a_stranger_moves_neither_a_job_nor_its_nodes(with_job: Connection) -> None:
-    jobs, nodes = JobRepository(with_job), NodeRepository(with_job)
-    job, node = await jobs.get(job_id=JOB), await nodes.get(job_id=JOB, node_id=NODE)
-    for stranger in STRANGERS.values():
-        for new in JobStatus:
-            with pytest.raises(OwnershipLost, match=f"belongs to {OWNER} in term 1"):
-                await jobs.transition(JOB, new, stranger, LATER, error_message="e")
-        for step in NodeStatus:
-            with pytest.raises(OwnershipLost, match="no longer held in term"):
-                await nodes.transition(JOB, NODE, step, stranger, LATER, error_message="e")
-    assert await jobs.get(job_id=JOB) == job
-    assert await nodes.get(job_id=JOB, node_id=NODE) == node
+async def owner_and_term(connection: Connection, job_id: JobId = JOB) -> tuple[str | None, int]:
+    job = await JobRepository(connection).get(job_id=job_id)
+    return job.owner_id, job.owner_epoch
 
 
-async def test_the_owner_is_told_of_an_illegal_step_and_not_that_it_lost_the_job(with_job: Connection) -> None:
-    mine = Ownership(OWNER, 1)
-    with pytest.raises(IllegalTransition):
-        await JobRepository(with_job).transition(JOB, JobStatus.COMPLETED, mine, LATER)
-    with pytest.raises(IllegalTransition):
-        await NodeRepository(with_job).transition(JOB, NODE, NodeStatus.RUNNING, mine, LATER)
+async def take(connection: Connection, owner: OwnerId = OTHER, dead: Sequence[OwnerId] = (OWNER,)) -> list[JobId]:
+    return await OwnershipRepository(connection).take_orphans(owner, dead, LATER, 10)
 
 
-async def test_a_job_of_nobody_is_moved_by_nobody_only(with_job: Connection) -> None:
-    jobs = JobRepository(with_job)
-    await jobs.insert(rows.job("free"))
-    with pytest.raises(OwnershipLost, match="belongs to nobody in term 0"):
-        await jobs.transition(JobId("free"), JobStatus.RUNNING, Ownership(OWNER, 0), NOW)
-    assert (await jobs.transition(JobId("free"), JobStatus.RUNNING, Ownership(None, 0), NOW)).status == "running"
+async def test_every_change_of_hands_raises_the_term(with_job: Connection) -> None:
+    ownership = OwnershipRepository(with_job)
+    assert await take(with_job) == [JOB]
+    assert await owner_and_term(with_job) == (OTHER, 2)
+    assert await ownership.hand_over(OTHER, LATER) == 1
+    assert await owner_and_term(with_job) == (None, 3)
+    assert await take(with_job, THIRD, dead=()) == [JOB]
+    assert await owner_and_term(with_job) == (THIRD, 4)
+    await with_job.execute("UPDATE dagapp.dag_jobs SET status = 'failed', ended_at = now(), error_message = 'e'")
+    assert await ownership.take_failed(JOB, OWNER, LATER)
+    assert await owner_and_term(with_job) == (OWNER, 5)
 
 
-async def test_a_claim_raises_the_term_and_voids_what_the_former_owner_writes(with_job: Connection) -> None:
-    jobs, nodes = JobRepository(with_job), NodeRepository(with_job)
-    claimed = await jobs.claim(JOB, OTHER, 1, LATER)
-    assert (claimed.owner_id, claimed.owner_epoch, claimed.updated_at) == (OTHER, 2, LATER)
-    for former in (Ownership(OWNER, 1), Ownership(OTHER, 1), Ownership(OWNER, 2)):
+async def test_what_a_former_owner_writes_is_void(with_job: Connection) -> None:
+    await take(with_job)
+    before = await JobRepository(with_job).get(job_id=JOB)
+    row = {"job_id": JOB, "before": "pending", "status": "running"}
+    for former, epoch in ((OWNER, 1), (OTHER, 1), (OWNER, 2)):
+        assert await StepRepository(with_job, OWNER).hold([JOB]) == []
+        held = [{"job_id": JOB, "owner_epoch": epoch}]
         with pytest.raises(OwnershipLost):
-            await jobs.transition(JOB, JobStatus.RUNNING, former, LATER)
-        with pytest.raises(OwnershipLost):
-            await nodes.transition(JOB, NODE, NodeStatus.READY, former, LATER)
-    assert (await jobs.transition(JOB, JobStatus.RUNNING, Ownership(OTHER, 2), LATER)).status == "running"
-    assert (await nodes.transition(JOB, NODE, NodeStatus.READY, Ownership(OTHER, 2), LATER)).status == "ready"
+            await StepRepository(with_job, former).write(held, {Part.JOBS: [row]}, LATER)
+    assert await JobRepository(with_job).get(job_id=JOB) == before
+    await StepRepository(with_job, OTHER).write([{"job_id": JOB, "owner_epoch": 2}], {Part.JOBS: [row]}, LATER)
+    assert (await JobRepository(with_job).get(job_id=JOB)).status == "running"
 
 
-async def test_a_claim_of_another_term_or_of_an_ended_job_is_refused_and_changes_nothing(with_job: Connection) -> None:
+async def test_a_take_over_is_an_event(with_job: Connection) -> None:
+    await take(with_job)
+    (event,) = await EventRepository(with_job).of_job(JOB)
+    assert (event.event_type, event.actor, event.data) == ("job_reclaimed", OTHER, {"owner_epoch": 2})
+
+
+async def test_only_active_jobs_of_the_dead_and_of_nobody_are_taken(with_job: Connection) -> None:
     jobs = JobRepository(with_job)
-    before = await jobs.get(job_id=JOB)
-    for term in (0, 2, -1):
-        with pytest.raises(OwnershipLost, match=f"is pending and in term 1, not {term}"):
-            await jobs.claim(JOB, OTHER, term, LATER)
-    assert await jobs.get(job_id=JOB) == before
     for status in ("completed", "failed", "cancelled"):
-        ended = await jobs.insert(rows.job(status, status=status, ended_at=NOW, error_message="e"))
-        with pytest.raises(OwnershipLost):
-            await jobs.claim(JobId(status), OTHER, 0, LATER)
-        assert await jobs.get(job_id=status) == ended
-    with pytest.raises(NotFound):
-        await jobs.claim(JobId("nowhere"), OTHER, 0, LATER)
+        await jobs.insert(rows.job(status, status=status, ended_at=NOW, error_message="e", owner_id=OWNER))
+        await jobs.insert(rows.job(f"free {status}", status=status, ended_at=NOW, error_message="e"))
+    await jobs.insert(rows.job("free"))
+    await jobs.insert(rows.job("running", status="running", owner_id=OWNER))
+    await jobs.insert(rows.job("alive", owner_id=THIRD))
+    assert await take(with_job, dead=()) == ["free"]
+    assert sorted(await take(with_job)) == [JOB, "running"]
+    assert await owner_and_term(with_job, JobId("alive")) == (THIRD, 0)
+
+
+async def test_a_handover_gives_up_the_active_jobs_of_one_instance_alone(with_job: Connection) -> None:
+    jobs = JobRepository(with_job)
+    await jobs.insert(rows.job("other", owner_id=OTHER, owner_epoch=1))
+    await jobs.insert(rows.job("ended", status="cancelled", ended_at=NOW, owner_id=OWNER, owner_epoch=1))
+    assert await OwnershipRepository(with_job).hand_over(OWNER, LATER) == 1
+    assert await owner_and_term(with_job) == (None, 2)
+    assert await owner_and_term(with_job, JobId("other")) == (OTHER, 1)
+    assert await owner_and_term(with_job, JobId("ended")) == (OWNER, 1)
+
+
+@pytest.mark.parametrize("status", ["pending", "running", "completed", "cancelled"])
+async def test_only_a_failed_job_is_taken_in_order_to_be_resumed(with_job: Connection, status: str) -> None:
+    ended = {"ended_at": NOW} if status in {"completed", "cancelled"} else {}
+    job = await JobRepository(with_job).insert(rows.job("j", status=status, owner_id=OWNER, owner_epoch=1, **ended))
+    assert not await OwnershipRepository(with_job).take_failed(JobId("j"), OTHER, LATER)
+    assert await JobRepository(with_job).get(job_id="j") == job
+
+
+@pytest.mark.parametrize("status", ["completed", "failed", "cancelled"])
+async def test_an_ended_job_is_not_asked_to_end(with_job: Connection, status: str) -> None:
+    job = await JobRepository(with_job).insert(rows.job("j", status=status, ended_at=NOW, error_message="e"))
+    assert not await OwnershipRepository(with_job).request_cancel(JobId("j"), "ann", LATER)
+    assert await JobRepository(with_job).get(job_id="j") == job
+
+
+@pytest.mark.parametrize("owner", [OWNER, None])
+async def test_whoever_owns_it_an_active_job_can_be_asked_to_end(with_job: Connection, owner: str | None) -> None:
+    await JobRepository(with_job).insert(rows.job("j", owner_id=owner))
+    ownership = OwnershipRepository(with_job)
+    assert await ownership.request_cancel(JobId("j"), "ann", NOW)
+    assert await ownership.request_cancel(JobId("j"), "bob", LATER)
+    job = await JobRepository(with_job).get(job_id="j")
+    assert (job.cancel_requested_at, job.cancel_requested_by, job.owner_epoch) == (NOW, "ann", 0)
 
 
 async def _attempt(pool: Database, action: Any) -> str:
@@ -95,75 +122,47 @@ async def _attempt(pool: Database, action: Any) -> str:
     return "won"
 
 
-async def test_of_claims_at_once_exactly_one_wins(pool: Database, with_job: Connection) -> None:
-    def claim(owner: str) -> Any:
-        return lambda connection: JobRepository(connection).claim(JOB, OwnerId(owner), 1, LATER)
+async def test_of_takes_at_once_exactly_one_wins(pool: Database, with_job: Connection) -> None:
+    async def taken(owner: str) -> list[JobId]:
+        async with pool.transaction() as connection:
+            return await take(connection, OwnerId(owner))
 
-    outcomes = await asyncio.gather(*(_attempt(pool, claim(f"o{number}")) for number in range(3)))
-    assert sorted(outcomes) == ["OwnershipLost", "OwnershipLost", "won"]
-    job = await JobRepository(with_job).get(job_id=JOB)
-    assert (job.owner_id, job.owner_epoch) == (f"o{outcomes.index('won')}", 2)
+    shares = await asyncio.gather(*(taken(f"o{number}") for number in range(3)))
+    assert sorted(shares) == [[], [], [JOB]]
+    assert await owner_and_term(with_job) == (f"o{shares.index([JOB])}", 2)
 
 
-async def test_a_claim_waits_for_a_step_under_way_and_the_step_is_then_void_or_done(
-    pool: Database, with_job: Connection
-) -> None:
+async def test_a_job_whose_step_is_under_way_is_not_taken(pool: Database, with_job: Connection) -> None:
+    """Else a paused owner commits its step after the new owner has read the job: written in a term that is over."""
     async with pool.transaction() as step:
-        await JobRepository(step).transition(JOB, JobStatus.RUNNING, Ownership(OWNER, 1), NOW)
+        assert len(await StepRepository(step, OWNER).hold([JOB])) == 1
         await with_job.execute("SET lock_timeout = '100ms'")
+        assert await take(with_job) == []
         with pytest.raises(Unavailable):
-            await JobRepository(with_job).claim(JOB, OTHER, 1, LATER)
-    assert (await JobRepository(with_job).claim(JOB, OTHER, 1, LATER)).status == "running"
+            await OwnershipRepository(with_job).hand_over(OWNER, LATER)
+    assert await take(with_job) == [JOB]
 
 
-async def test_a_step_on_a_node_alone_cannot_be_overtaken_by_a_claim(pool: Database, with_job: Connection) -> None:
-    """Else a paused owner commits its node after the new owner has read it: written in a term that is over."""
-    async with pool.transaction() as step:
-        await NodeRepository(step).transition(JOB, NODE, NodeStatus.READY, Ownership(OWNER, 1), NOW)
-        await with_job.execute("SET lock_timeout = '100ms'")
-        with pytest.raises(Unavailable):
-            await JobRepository(with_job).claim(JOB, OTHER, 1, LATER)
-
-
-async def test_a_step_on_a_node_that_waits_for_a_claim_finds_itself_fenced_off(
-    pool: Database, with_job: Connection
-) -> None:
-    nodes = NodeRepository(with_job)
-    async with pool.transaction() as claimer:
-        await JobRepository(claimer).claim(JOB, OTHER, 1, LATER)
-        step = asyncio.create_task(nodes.transition(JOB, NODE, NodeStatus.READY, Ownership(OWNER, 1), NOW))
+async def test_a_step_that_waits_for_a_take_over_finds_the_job_gone(pool: Database, with_job: Connection) -> None:
+    async with pool.transaction() as taker:
+        assert await take(taker) == [JOB]
+        step = asyncio.create_task(StepRepository(with_job, OWNER).hold([JOB]))
         await asyncio.wait({step}, timeout=0.2)
-    with pytest.raises(OwnershipLost):
-        await step
-    assert (await nodes.get(job_id=JOB, node_id=NODE)).status == "pending"
+        assert not step.done()
+    assert await step == []
 
 
-async def test_of_steps_at_once_of_one_job_exactly_one_is_made(pool: Database, with_job: Connection) -> None:
-    def move(new: JobStatus) -> Any:
-        return lambda connection: JobRepository(connection).transition(JOB, new, Ownership(OWNER, 1), LATER)
+async def test_of_steps_at_once_the_later_reads_what_the_earlier_wrote(pool: Database, with_job: Connection) -> None:
+    async def start() -> str:
+        async with pool.transaction() as connection:
+            steps = StepRepository(connection, OWNER)
+            (job,) = await steps.hold([JOB])
+            if job.status == "pending":
+                row = {"job_id": JOB, "before": job.status, "status": "running"}
+                await steps.write([{"job_id": JOB, "owner_epoch": job.owner_epoch}], {Part.JOBS: [row]}, LATER)
+            return str(job.status)
 
-    outcomes = await asyncio.gather(
-        _attempt(pool, move(JobStatus.RUNNING)),
-        _attempt(pool, move(JobStatus.RUNNING)),
-        _attempt(pool, move(JobStatus.RUNNING)),
-    )
-    assert sorted(outcomes) == ["IllegalTransition", "IllegalTransition", "won"]
-    assert (await JobRepository(with_job).get(job_id=JOB)).status == "running"
-
-
-async def test_the_errors_of_the_fence_pass_the_seam_too(
-    pool: Database, with_job: Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The question whether the job is still held is asked of the database as well, and it may be gone by then."""
-    nodes = NodeRepository(with_job)
-
-    async def refuse_and_lose_the_connection(*_: Any, **__: Any) -> Any:
-        await with_job.close()
-        raise IllegalTransition("refused")
-
-    monkeypatch.setattr(nodes, "_transition", refuse_and_lose_the_connection)
-    with pytest.raises(Unavailable):
-        await nodes.transition(JOB, NODE, NodeStatus.READY, Ownership(OWNER, 1), NOW)
+    assert sorted(await asyncio.gather(*(start() for _ in range(3)))) == ["pending", "running", "running"]
 
 
 async def test_replacing_raises_the_version_and_refuses_what_read_an_older_one(with_job: Connection) -> None:

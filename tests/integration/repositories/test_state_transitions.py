@@ -1,4 +1,7 @@
-"""For every pair of states: the repository moves the row exactly when the table allows it, and else changes nothing."""
+"""For every pair of states: the repository moves the row exactly when the table allows it, and else changes nothing.
+
+Jobs and nodes are moved by steps alone: see `test_step_statements.py`.
+"""
 
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
@@ -8,21 +11,17 @@ from uuid import UUID
 
 import pytest
 from tests.integration.repositories import rows
-from tests.integration.repositories.rows import ASSET, LATER, NOW, OWNER
+from tests.integration.repositories.rows import ASSET, LATER, NOW
 
 from graticule.core.errors import Conflict, IllegalTransition, NotFound, StaleVersion
-from graticule.core.ids import AssetId, JobId, NodeId
+from graticule.core.ids import AssetId, JobId
 from graticule.core.states import (
     APPROVAL,
     CLEARANCE,
-    JOB,
-    NODE,
     PROCESSING,
     REQUEST,
     ApprovalState,
     ClearanceState,
-    JobStatus,
-    NodeStatus,
     ProcessingState,
     RequestStatus,
     Transitions,
@@ -31,18 +30,7 @@ from graticule.core.table import Row
 from graticule.repositories.assets import AssetRepository, AssetVersionRepository
 from graticule.repositories.base import Repository
 from graticule.repositories.database import Connection
-from graticule.repositories.jobs import JobRepository, Ownership
-from graticule.repositories.nodes import NodeRepository
 from graticule.repositories.requests import RequestRepository
-
-MINE = Ownership(OWNER, 1)
-ENDED = {"completed", "failed", "cancelled", "skipped"}
-
-
-def _ended(state: StrEnum) -> dict[str, Any]:
-    """Give what a row in this state must have."""
-    reason = {"error_message": "why"} if state == "failed" else {}
-    return {"status": state, "ended_at": NOW, **reason} if state in ENDED else {"status": state}
 
 
 async def _every_pair(
@@ -64,27 +52,6 @@ async def _every_pair(
             with pytest.raises(IllegalTransition, match=f"is {old} and cannot become {new}"):
                 await move(row, new)
             assert await repository.get(**key) == row
-
-
-async def test_jobs(with_job: Connection) -> None:
-    jobs = JobRepository(with_job)
-
-    async def move(job: Any, new: StrEnum) -> Row:
-        return await jobs.transition(job.job_id, JobStatus(new), MINE, LATER, error_message="e")
-
-    def make(number: int, old: StrEnum) -> Row:
-        return rows.job(f"job-{number}", owner_id=OWNER, owner_epoch=1, **_ended(old))
-
-    await _every_pair(JOB, JobStatus, jobs, make, move)
-
-
-async def test_nodes(with_job: Connection) -> None:
-    nodes = NodeRepository(with_job)
-
-    async def move(node: Any, new: StrEnum) -> Row:
-        return await nodes.transition(node.job_id, node.node_id, NodeStatus(new), MINE, LATER, error_message="e")
-
-    await _every_pair(NODE, NodeStatus, nodes, lambda number, old: rows.node(f"n{number}", **_ended(old)), move)
 
 
 async def test_approvals(with_job: Connection) -> None:
@@ -165,52 +132,6 @@ async def _assets(connection: Connection, count: int) -> None:
     await AssetRepository(connection).insert_many([rows.asset(f"{number:032x}") for number in range(count)])
 
 
-async def test_a_job_gets_its_times_result_and_reason_as_it_moves(with_job: Connection) -> None:
-    jobs = JobRepository(with_job)
-    job = JobId("job")
-    running = await jobs.transition(job, JobStatus.RUNNING, MINE, NOW)
-    assert (running.started_at, running.ended_at, running.updated_at) == (NOW, None, NOW)
-    failed = await jobs.transition(job, JobStatus.FAILED, MINE, LATER, error_message="why", result={"a": 1})
-    assert (failed.started_at, failed.ended_at, failed.error_message, failed.result) == (NOW, LATER, "why", {"a": 1})
-    resumed = await jobs.transition(job, JobStatus.RUNNING, MINE, LATER)
-    assert (resumed.started_at, resumed.ended_at, resumed.error_message) == (NOW, None, None)
-    done = await jobs.transition(job, JobStatus.COMPLETED, MINE, LATER, result=[])
-    assert (done.ended_at, done.result) == (LATER, [])
-
-
-async def test_a_node_gets_its_times_and_counts_its_retries_as_it_moves(with_job: Connection) -> None:
-    nodes = NodeRepository(with_job)
-
-    async def move(new: NodeStatus, **values: Any) -> Any:
-        return await nodes.transition(JobId("job"), NodeId("node"), new, MINE, LATER, **values)
-
-    assert (await move(NodeStatus.READY)).ready_at == LATER
-    sent = await move(NodeStatus.DISPATCHED, task_id="job_node_0", deadline_at=NOW)
-    assert (sent.dispatched_at, sent.task_id, sent.deadline_at) == (LATER, "job_node_0", NOW)
-    assert (await move(NodeStatus.RUNNING)).started_at == LATER
-    failed = await move(NodeStatus.FAILED, error_message="why")
-    assert (failed.ended_at, failed.error_message, failed.retry_count) == (LATER, "why", 0)
-    assert failed.deadline_at is None
-    again = await move(NodeStatus.READY, ready_at=NOW)
-    assert (again.ended_at, again.error_message, again.retry_count) == (None, None, 1)
-    assert (again.ready_at, again.task_id, again.dispatched_at, again.started_at) == (NOW, None, None, None)
-    await move(NodeStatus.DISPATCHED)
-    done = await move(NodeStatus.COMPLETED, output={"x": [1]})
-    assert (done.output, done.ended_at, done.retry_count) == ({"x": [1]}, LATER, 1)
-
-
-async def test_a_failure_without_a_reason_is_refused_and_changes_nothing(with_job: Connection) -> None:
-    jobs, nodes = JobRepository(with_job), NodeRepository(with_job)
-    running = await jobs.transition(JobId("job"), JobStatus.RUNNING, MINE, NOW)
-    with pytest.raises(Conflict):
-        await jobs.transition(JobId("job"), JobStatus.FAILED, MINE, LATER)
-    assert await jobs.get(job_id="job") == running
-    ready = await nodes.transition(JobId("job"), NodeId("node"), NodeStatus.READY, MINE, NOW)
-    with pytest.raises(Conflict):
-        await nodes.transition(JobId("job"), NodeId("node"), NodeStatus.FAILED, MINE, LATER)
-    assert await nodes.get(job_id="job", node_id="node") == ready
-
-
 async def test_a_review_keeps_who_and_when_and_a_new_revision_forgets_them(with_job: Connection) -> None:
     versions = AssetVersionRepository(with_job)
     await versions.insert(rows.version())
@@ -258,10 +179,6 @@ async def test_a_deleted_version_moves_no_more(with_job: Connection) -> None:
 
 
 async def test_what_is_not_there_is_not_found_rather_than_an_illegal_step(with_job: Connection) -> None:
-    with pytest.raises(NotFound, match="There is no job nowhere"):
-        await JobRepository(with_job).transition(JobId("nowhere"), JobStatus.RUNNING, MINE, NOW)
-    with pytest.raises(NotFound, match="There is no node job nowhere"):
-        await NodeRepository(with_job).transition(JobId("job"), NodeId("nowhere"), NodeStatus.READY, MINE, NOW)
     with pytest.raises(NotFound):
         await RequestRepository(with_job).transition(rows.REQUEST, RequestStatus.PROCESSING, NOW)
     with pytest.raises(NotFound):

@@ -1,0 +1,45 @@
+"""When something is due: retries that wait for their backoff."""
+
+import asyncio
+import heapq
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from graticule.core.ids import JobId
+
+Alarm = tuple[datetime, JobId, str]
+
+
+class Alarms:
+    """Gives each node at its time; nodes that are announced twice are given once."""
+
+    def __init__(self) -> None:
+        self._heap: list[Alarm] = []
+        self._known: set[Alarm] = set()
+        self._earlier = asyncio.Event()
+
+    def add(self, alarms: Iterable[Alarm]) -> None:
+        """Announce nodes."""
+        for alarm in alarms:
+            if alarm not in self._known:
+                self._known.add(alarm)
+                heapq.heappush(self._heap, alarm)
+                self._earlier.set()
+
+    async def due(self) -> list[Alarm]:
+        """Wait until a node is due, and give all that are."""
+        while not (found := self._pop(datetime.now(UTC))):
+            self._earlier.clear()
+            pause = (self._heap[0][0] - datetime.now(UTC)).total_seconds() if self._heap else None
+            try:
+                await asyncio.wait_for(self._earlier.wait(), pause)
+            except TimeoutError:
+                continue
+        return found
+
+    def _pop(self, now: datetime) -> list[Alarm]:
+        found = []
+        while self._heap and self._heap[0][0] <= now:
+            found.append(heapq.heappop(self._heap))
+        self._known.difference_update(found)
+        return found

@@ -1,0 +1,87 @@
+"""Jobs that are asked for by message: taken from the queue while this instance has room for them."""
+
+from typing import Final
+
+from pydantic import ValidationError
+
+from graticule.config import Settings
+from graticule.core.errors import Conflict, GraticuleError, InvalidInput, NotFound, TransactionAborted, Unavailable
+from graticule.core.ids import OwnerId
+from graticule.core.models import JobMessage
+from graticule.logs import get_logger
+from graticule.repositories.database import Database
+from graticule.repositories.messages import MessageRepository
+from graticule.repositories.ownership import OwnershipRepository
+from graticule.services.jobs import JobService, PreparedJob, Submission
+
+_log = get_logger(__name__)
+MESSAGES_AT_ONCE: Final = 50
+LEASE_SECONDS: Final = 60.0
+NEVER_VALID: Final = (NotFound, InvalidInput, ValidationError)
+
+
+class Intake:
+    """Takes job messages, as one of many consumers."""
+
+    def __init__(self, settings: Settings, database: Database, jobs: JobService, owner_id: OwnerId) -> None:
+        self._database = database
+        self._jobs = jobs
+        self._owner_id = owner_id
+        self._queue = settings.job_queue_name
+        self._limit = settings.max_active_jobs
+
+    async def take(self) -> None:
+        """Make jobs of the messages that wait, until there are none or this instance has enough."""
+        while messages := await self._claim():
+            wanted = [(message, prepared) for message in messages if (prepared := await self._prepared(message))]
+            await self._submit_all(wanted)
+
+    async def _claim(self) -> list[JobMessage]:
+        async with self._database.connection() as connection:
+            room = self._limit - await OwnershipRepository(connection).count_active(self._owner_id)
+            if room <= 0:
+                return []
+            limit = min(room, MESSAGES_AT_ONCE)
+            return await MessageRepository(connection).claim(self._owner_id, self._queue, limit, LEASE_SECONDS)
+
+    async def _prepared(self, message: JobMessage) -> PreparedJob | None:
+        """Check a message; one that can never become a job is set aside with the reason."""
+        try:
+            return self._jobs.prepare(Submission.model_validate(message.body | {"message_id": message.message_id}))
+        except NEVER_VALID as error:
+            await self._set_aside(message, error.message if isinstance(error, GraticuleError) else _told(error))
+            return None
+
+    async def _set_aside(self, message: JobMessage, reason: str) -> None:
+        _log.warning("a job message is set aside", message_id=message.message_id, reason=reason)
+        async with self._database.connection() as connection:
+            await MessageRepository(connection).dead_letter(message, reason)
+
+    async def _submit_all(self, wanted: list[tuple[JobMessage, PreparedJob]]) -> None:
+        """Make the jobs together; when that fails, each alone, so that one cannot hold up the others."""
+        if not wanted:
+            return
+        try:
+            await self._submit(wanted)
+        except (Unavailable, TransactionAborted):
+            raise
+        except Exception as error:
+            if len(wanted) > 1:
+                for each in wanted:
+                    await self._submit_all([each])
+            else:
+                _log.exception("a job message cannot become a job", message_id=wanted[0][0].message_id)
+                reason = error.message if isinstance(error, GraticuleError) else type(error).__name__
+                await self._set_aside(wanted[0][0], f"The job could not be made: {reason}")
+
+    async def _submit(self, wanted: list[tuple[JobMessage, PreparedJob]]) -> None:
+        """Make the jobs and end their messages in one transaction: a message that is lost makes no job."""
+        async with self._database.transaction() as connection:
+            await self._jobs.submit_within(connection, [prepared for _, prepared in wanted], None)
+            for message, _ in wanted:
+                if not await MessageRepository(connection).complete(message):
+                    raise Conflict(f"The lease of message {message.message_id} was lost.")
+
+
+def _told(error: ValidationError) -> str:
+    return "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())

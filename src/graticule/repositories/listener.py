@@ -1,0 +1,89 @@
+"""Hears what other processes notify, on a connection of its own."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+import psycopg
+from psycopg import AsyncConnection, sql
+
+from graticule.core.table import DatabaseRole
+from graticule.logs import get_logger
+from graticule.repositories.database import session_conninfo
+from graticule.repositories.queries import load_queries
+
+_log = get_logger(__name__)
+QUERIES = load_queries("listener.sql")
+CONNECT_SECONDS = 5
+FIRST_PAUSE_SECONDS = 0.1
+LONGEST_PAUSE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A notification; or, with no channel, that the listening began (anew): what was said before is not known."""
+
+    channel: str | None
+    payload: str = ""
+
+
+class Listener:
+    """Listens to channels, and connects again for as long as it is asked to go on."""
+
+    def __init__(
+        self,
+        url: str,
+        role: DatabaseRole,
+        channels: Sequence[str],
+        *,
+        name: str = "graticule-listener",
+        lock_key: int | None = None,
+    ) -> None:
+        self._conninfo = session_conninfo(url, role, name)
+        self._channels = tuple(channels)
+        self._lock_key = lock_key  # an advisory lock that this session holds for as long as it lives
+
+    async def heard(self) -> AsyncIterator[Heard]:
+        """Give notifications as they come; after each connect first a `Heard` without channel."""
+        pause = FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                async with await self._connect() as connection:
+                    await self._listen(connection)
+                    yield Heard(None)
+                    pause = FIRST_PAUSE_SECONDS
+                    async for notify in connection.notifies():
+                        yield Heard(notify.channel, notify.payload)
+            except psycopg.OperationalError as error:
+                _log.warning("the listening connection was lost", error=str(error), again_in_seconds=pause)
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+
+    async def _connect(self) -> AsyncConnection[tuple[object, ...]]:
+        """Connect to the end: a session that is given up half-way stays with the server for a minute."""
+        connecting = asyncio.ensure_future(
+            AsyncConnection.connect(self._conninfo, autocommit=True, connect_timeout=CONNECT_SECONDS)
+        )
+        try:
+            return await asyncio.shield(connecting)
+        except asyncio.CancelledError:
+            with contextlib.suppress(psycopg.Error):
+                await (await connecting).close()
+            raise
+
+    async def _listen(self, connection: AsyncConnection[tuple[object, ...]]) -> None:
+        if self._lock_key is not None:
+            await connection.execute(QUERIES["hold_lock"], {"lock_key": self._lock_key})
+        for channel in self._channels:
+            await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+
+
+@contextlib.asynccontextmanager
+async def listening(listener: Listener) -> AsyncIterator[AsyncIterator[Heard]]:
+    """Give the notifications of a listener, and close its connection at the end."""
+    heard = listener.heard()
+    try:
+        yield heard
+    finally:
+        await heard.aclose()  # type: ignore[attr-defined]  # an async generator has it

@@ -1,0 +1,84 @@
+"""Who decides for which job: cancel, take over, hand over, and what an owner has to look at."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from graticule.core.ids import JobId, OwnerId
+from graticule.repositories.database import Connection
+from graticule.repositories.errors import domain_errors
+from graticule.repositories.queries import load_queries
+
+QUERIES: Final = load_queries("ownership.sql")
+
+
+class OwnershipRepository:
+    """Moves jobs between owners, and finds what an owner has to look at."""
+
+    queries = QUERIES
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def request_cancel(self, job_id: JobId, actor: str | None, now: datetime) -> bool:
+        """Note that a job is to end, and tell its owner; False when it has ended already."""
+        return bool(await self._all("request_cancel", {"job_id": job_id, "actor": actor, "now": now}))
+
+    async def take_failed(self, job_id: JobId, owner_id: OwnerId, now: datetime) -> bool:
+        """Take a failed job over in order to resume it; False when it is not failed."""
+        given = {"job_id": job_id, "owner_id": owner_id, "now": now}
+        return await self._moved("take_failed", given) == 1
+
+    async def take_orphans(self, owner_id: OwnerId, dead: Sequence[OwnerId], now: datetime, limit: int) -> list[JobId]:
+        """Take active jobs that nobody decides for any more."""
+        given = {"owner_id": owner_id, "dead": list(dead), "now": now, "limit": limit}
+        return [JobId(row["job_id"]) for row in await self._all("take_orphans", given)]
+
+    async def take_late(self, owner_id: OwnerId, now: datetime, limit: int) -> list[JobId]:
+        """Take ended jobs of closed instances for which results came late."""
+        given = {"owner_id": owner_id, "now": now, "limit": limit}
+        return [JobId(row["job_id"]) for row in await self._all("take_late", given)]
+
+    async def dead_owners(self, owner_id: OwnerId, threshold_seconds: float) -> list[OwnerId]:
+        """Give the instances that are gone without having said so, and those that left jobs behind."""
+        given = {"owner_id": owner_id, "threshold": threshold_seconds}
+        rows = [*await self._all("dead_owners", given), *await self._all("absent_owners", given)]
+        return [OwnerId(row["owner_id"]) for row in rows if row["owner_id"] != owner_id]
+
+    async def close_dead(self, dead: Sequence[OwnerId], now: datetime) -> None:
+        """Close the rows of dead instances that have no active job left."""
+        await self._moved("close_dead", {"dead": list(dead), "now": now})
+
+    async def hand_over(self, owner_id: OwnerId, now: datetime) -> int:
+        """Give up all jobs of an instance that stops, close its row, and tell the others."""
+        (row,) = await self._all("hand_over", {"owner_id": owner_id, "now": now})
+        return int(row["given"])
+
+    async def waiting_jobs(self, owner_id: OwnerId) -> list[JobId]:
+        """Give the owner's jobs for which a notification may have been missed."""
+        return [JobId(row["job_id"]) for row in await self._all("waiting_jobs", {"owner_id": owner_id})]
+
+    async def due_nodes(
+        self, owner_id: OwnerId, horizon: datetime, limit: int = 10_000
+    ) -> list[tuple[datetime, JobId, str]]:
+        """Give the owner's retries whose backoff ends before the horizon."""
+        rows = await self._all("due_nodes", {"owner_id": owner_id, "horizon": horizon, "limit": limit})
+        return [(row["ready_at"], JobId(row["job_id"]), row["node_id"]) for row in rows]
+
+    async def expired_nodes(self, owner_id: OwnerId, now: datetime, limit: int = 1000) -> list[tuple[JobId, str, bool]]:
+        """Give the owner's nodes whose deadline is over, and whether a worker holds their task."""
+        rows = await self._all("expired_nodes", {"owner_id": owner_id, "now": now, "limit": limit})
+        return [(JobId(row["job_id"]), row["node_id"], bool(row["taken"])) for row in rows]
+
+    async def count_active(self, owner_id: OwnerId) -> int:
+        """Tell how many active jobs the owner has."""
+        (row,) = await self._all("count_active", {"owner_id": owner_id})
+        return int(row["active"])
+
+    async def _all(self, query: str, given: dict[str, Any]) -> list[dict[str, Any]]:
+        with domain_errors(query.replace("_", " ")):
+            return await (await self._connection.execute(QUERIES[query], given)).fetchall()
+
+    async def _moved(self, query: str, given: dict[str, Any]) -> int:
+        with domain_errors(query.replace("_", " ")):
+            return (await self._connection.execute(QUERIES[query], given)).rowcount

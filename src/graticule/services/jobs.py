@@ -1,0 +1,204 @@
+"""Jobs: submit, cancel, resume."""
+
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from graticule.core.errors import Conflict
+from graticule.core.ids import JobId
+from graticule.core.models import Job, Workflow
+from graticule.core.models.fields import Priority, Short, Url
+from graticule.core.states import JobStatus
+from graticule.dag.graph import Graph
+from graticule.dag.inputs import deterministic_job_id, validate_inputs
+from graticule.dag.state import Decision, JobState, NodeState, Resumed, Submitted
+from graticule.repositories.database import Connection, Database
+from graticule.repositories.jobs import JobRepository
+from graticule.repositories.ownership import OwnershipRepository
+from graticule.repositories.steps import StepRepository, document
+from graticule.repositories.workflows import WorkflowRepository
+from graticule.services.step_reading import Wake
+from graticule.services.step_writing import DecidedJob, write_decisions
+from graticule.services.steps import StepService
+from graticule.services.workflows import Workflows
+
+Text = Annotated[Short, Field(min_length=1)]
+
+
+class Submission(BaseModel):
+    """A job that someone asks for."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    workflow_id: Text
+    input_params: dict[str, JsonValue] = Field(default_factory=dict)
+    correlation_id: Text | None = None
+    submitted_by: Text | None = None
+    callback_url: Url | None = None
+    idempotency_key: Text | None = None
+    priority: Priority = 0
+    submitted_at: datetime | None = None
+    message_id: Text | None = None
+    traceparent: Text | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedJob:
+    """The job of a submission; `created` is False when an earlier one had made it."""
+
+    job: Job
+    created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedJob:
+    """A submission that was found valid."""
+
+    submission: Submission
+    job_id: JobId
+    graph: Graph
+    inputs: dict[str, JsonValue]
+
+
+class JobService:
+    """Makes jobs and acts on them, as the owner that takes their steps."""
+
+    def __init__(self, database: Database, steps: StepService, workflows: Workflows) -> None:
+        self._database = database
+        self._steps = steps
+        self._workflows = workflows
+
+    async def submit(self, submission: Submission, *, resubmit: bool = False, actor: str | None = None) -> SubmittedJob:
+        """Make a job, or find the one that the same key or the same inputs made before.
+
+        With `resubmit`, a job that is found and failed is resumed.
+        """
+        (found,) = await self.submit_many([submission], actor=actor)
+        if resubmit and not found.created and found.job.status is JobStatus.FAILED:
+            return SubmittedJob(await self.resume(found.job.job_id, actor=actor), created=False)
+        return found
+
+    async def submit_many(self, submissions: Sequence[Submission], *, actor: str | None = None) -> list[SubmittedJob]:
+        """Make many jobs in one transaction; one that is not valid refuses them all."""
+        prepared = [self.prepare(submission) for submission in submissions]
+        async with self._database.transaction() as connection:
+            return await self.submit_within(connection, prepared, actor)
+
+    def prepare(self, submission: Submission) -> PreparedJob:
+        """Find the workflow and check the inputs, or raise why the job cannot be made."""
+        graph = self._workflows.library.get(submission.workflow_id)
+        inputs = validate_inputs(graph, submission.input_params)
+        document(inputs)  # refuses what no row can hold
+        job_id = deterministic_job_id(graph, inputs) if graph.job_id == "params" else _new_job_id()
+        return PreparedJob(submission, JobId(job_id), graph, inputs)
+
+    async def submit_within(
+        self, connection: Connection, prepared: Sequence[PreparedJob], actor: str | None
+    ) -> list[SubmittedJob]:
+        """Make the jobs inside the caller's transaction, with their first step taken."""
+        now = datetime.now(UTC)
+        for graph in {each.graph.content_hash: each.graph for each in prepared}.values():
+            await WorkflowRepository(connection).keep(_workflow_row(graph, now))
+            self._steps.remember(graph.content_hash, graph)
+        steps = StepRepository(connection, self._steps.owner_id)
+        # In one order, and each once: two batches with the same keys must not wait for each other.
+        rows = {each.job_id: _job_row(each) for each in sorted(prepared, key=_key)}
+        created = await steps.add_jobs([*rows.values()], now)
+        new = {each.job_id: each for each in reversed(prepared) if each.job_id in created}
+        decided = [await self._first_step(each, now, actor) for each in new.values()]
+        await write_decisions(steps, self._steps.outputs, decided, now)
+        return await self._found(connection, prepared, created)
+
+    async def _first_step(self, prepared: PreparedJob, now: datetime, actor: str | None) -> DecidedJob:
+        nodes = {node_id: NodeState(node_id, node.type) for node_id, node in prepared.graph.nodes.items()}
+        state = JobState(prepared.job_id, JobStatus.PENDING, prepared.inputs, prepared.submission.priority, None, nodes)
+        submitted = Submitted(actor or prepared.submission.submitted_by)
+        decision = await self._steps.evaluate(prepared.graph, state, [submitted], now)
+        return DecidedJob(prepared.job_id, 1, prepared.graph, state, _as_new_rows(decision, nodes))
+
+    async def _found(
+        self, connection: Connection, prepared: Sequence[PreparedJob], created: set[JobId]
+    ) -> list[SubmittedJob]:
+        jobs = JobRepository(connection)
+        by_id = {job.job_id: job for job in await jobs.by_ids([each.job_id for each in prepared])}
+        found: list[SubmittedJob] = []
+        for each in prepared:
+            job = by_id.get(each.job_id)
+            if job is None and each.submission.idempotency_key:
+                job = await jobs.find_by_idempotency_key(each.submission.idempotency_key)
+            if job is None:
+                raise Conflict(f"The job {each.job_id} was removed while it was submitted.", hint="Submit it again.")
+            found.append(SubmittedJob(job, job.job_id in created))
+            created = created - {job.job_id}  # the next of the same key finds it
+        return found
+
+    async def cancel(self, job_id: JobId, actor: str | None = None) -> Job:
+        """Ask the owner of a job to end it; one that has ended already stays as it is."""
+        async with self._database.transaction() as connection:
+            job = await JobRepository(connection).get(job_id=job_id)
+            ownership = OwnershipRepository(connection)
+            if not await ownership.request_cancel(job_id, actor, datetime.now(UTC)):
+                return job
+            if job.owner_id == self._steps.owner_id:
+                await self._steps.advance_within(connection, {job_id: Wake()})
+            return await JobRepository(connection).get(job_id=job_id)
+
+    async def resume(self, job_id: JobId, node_id: str | None = None, actor: str | None = None) -> Job:
+        """Let a failed job go on from its failed nodes, or from one node and all that is downstream of it."""
+        async with self._database.transaction() as connection:
+            jobs = JobRepository(connection)
+            job = await jobs.get(job_id=job_id)
+            if not await OwnershipRepository(connection).take_failed(job_id, self._steps.owner_id, datetime.now(UTC)):
+                raise Conflict(
+                    f"Job {job_id} is {job.status}; only a failed job can be retried.",
+                    hint="Submit it again to run it anew." if job.ended_at else "Cancel it, or wait until it ends.",
+                )
+            await self._steps.advance_within(connection, {job_id: Wake(resumed=Resumed(node_id, actor))})
+            return await jobs.get(job_id=job_id)
+
+
+def _key(prepared: PreparedJob) -> tuple[str, str]:
+    return prepared.submission.idempotency_key or "", prepared.job_id
+
+
+def _new_job_id() -> str:
+    """Give a new id; ids grow with time, so that new rows stand together in the indexes."""
+    return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(10)}"
+
+
+def _workflow_row(graph: Graph, now: datetime) -> Workflow:
+    return Workflow.model_validate(
+        {
+            "workflow_hash": graph.content_hash,
+            "workflow_id": graph.workflow_id,
+            "version": graph.version,
+            "name": graph.name,
+            "definition": graph.model_dump(mode="json"),
+            "created_at": now,
+        }
+    )
+
+
+def _job_row(prepared: PreparedJob) -> dict[str, Any]:
+    copied = ("priority", "correlation_id", "submitted_by", "callback_url", "idempotency_key", "traceparent")
+    return {
+        "job_id": prepared.job_id,
+        "workflow_id": prepared.graph.workflow_id,
+        "workflow_version": prepared.graph.version,
+        "workflow_hash": prepared.graph.content_hash,
+        "input_params": prepared.inputs,
+        **{name: getattr(prepared.submission, name) for name in copied},
+    }
+
+
+def _as_new_rows(decision: Decision, nodes: Mapping[str, NodeState]) -> Decision:
+    """Turn the first step's changes into rows that are added: the static nodes are not in the database yet."""
+    changed = {change.node.node_id: change.node for change in decision.changes}
+    decision.created = [*(changed.get(node_id, node) for node_id, node in nodes.items()), *decision.created]
+    decision.changes = []
+    return decision

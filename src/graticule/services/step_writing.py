@@ -1,0 +1,201 @@
+"""What was decided becomes rows: the changes of many jobs in a handful of statements."""
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from graticule.core.channels import CANCELLED, EVENTS, queue_channel
+from graticule.core.ids import JobId
+from graticule.core.models.engine import NodeType, ResultStatus
+from graticule.core.states import NodeStatus
+from graticule.dag.graph import Graph
+from graticule.dag.state import Decision, JobState, NodeChange, NodeState, NotLoaded, Reported
+from graticule.repositories.steps import Part, StepRepository
+from graticule.services.outputs import OutputStore
+
+Row = dict[str, Any]
+UNDER_WAY: Final = frozenset({NodeStatus.DISPATCHED, NodeStatus.RUNNING})
+SHARED = (
+    *("node_id", "status", "retry_count", "retry_base", "task_id", "error_message", "input_params"),
+    *("children_total", "children_started", "ready_at", "dispatched_at", "started_at", "ended_at", "deadline_at"),
+)
+WRITTEN = (*SHARED, "worker_id", "progress", "children_done", "children_failed")
+ADDED = (*SHARED, "node_type", "parent_node_id", "fan_out_index", "fan_out_key", "output")
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedJob:
+    """A job with what was decided for it, and the results that it was decided upon."""
+
+    job_id: JobId
+    owner_epoch: int
+    graph: Graph
+    state: JobState
+    decision: Decision
+    results: Sequence[Reported] = ()
+
+    def row(self, **values: Any) -> Row:
+        """Give a row of this job."""
+        return {"job_id": self.job_id, **values}
+
+
+async def write_decisions(
+    steps: StepRepository, outputs: OutputStore, decided: Sequence[DecidedJob], now: datetime
+) -> None:
+    """Write all changes, tasks and events, and notify those who wait for them."""
+    parts = {
+        Part.NODES: [row for job in decided async for row in _nodes(outputs, job)],
+        Part.COMPLETED_CHILDREN: _completed_children(decided),
+        Part.NEW_NODES: [row for job in decided for row in _added(job)],
+        Part.NEW_TASKS: [row for job in decided for row in _tasks(job)],
+        Part.EVENTS: [row for job in decided for row in _events(job)],
+        Part.PROCESSED_RESULTS: [job.row(result_id=each.result_id) for job in decided for each in job.results],
+        Part.JOBS: [row for job in decided async for row in _job(outputs, job)],
+        Part.NOTIFICATIONS: _notifications(decided),
+    }
+    if removed := _removed(decided):
+        await steps.remove_children(removed)
+    if started_over := _started_over(decided):
+        await steps.forget_checkpoints(started_over)
+    if any(parts.values()):
+        await steps.write([job.row(owner_epoch=job.owner_epoch) for job in decided], parts, now)
+    if abandoned := _abandoned(decided):
+        await steps.abandon_children(abandoned, now)
+    await _withdraw(steps, decided)
+
+
+async def _job(outputs: OutputStore, job: DecidedJob) -> AsyncIterator[Row]:
+    decision = job.decision
+    if decision.job_status is not decision.job_before or decision.error_message is not None:
+        result, result_ref = await outputs.keep(decision.result, f"outputs/{job.job_id}/result.json")
+        yield job.row(
+            before=decision.job_before,
+            status=decision.job_status,
+            result=result,
+            result_ref=result_ref,
+            error_message=decision.error_message,
+        )
+
+
+async def _nodes(outputs: OutputStore, job: DecidedJob) -> AsyncIterator[Row]:
+    results = _completing(job)
+    for change in job.decision.changes:
+        result_id = _result_of(change, results)
+        if result_id is None or not _only_completed(change, job.state.nodes):
+            yield {
+                **job.row(before=change.before, result_id=result_id),
+                **{name: getattr(change.node, name) for name in WRITTEN},
+                **await _output(outputs, job, change.node, result_id),
+            }
+
+
+async def _output(outputs: OutputStore, job: DecidedJob, node: NodeState, result_id: int | None) -> Row:
+    """Tell where the output comes from: the result's row, the node's own, or the decision."""
+    if result_id is not None:
+        return {"output_from": "result", "output_ref": node.output_ref}
+    if isinstance(node.output, NotLoaded):
+        return {"output_from": "kept", "output_ref": node.output_ref}
+    path = f"outputs/{job.job_id}/{node.node_id}_{node.retry_count}.json"
+    output, output_ref = await outputs.keep(node.output, path)
+    return {"output_from": "given", "output": output, "output_ref": output_ref}
+
+
+def _completed_children(decided: Sequence[DecidedJob]) -> list[Row]:
+    """Give the children of which nothing but their completion is new: they need no more than that."""
+    rows = []
+    for job in decided:
+        results = _completing(job)
+        for change in job.decision.changes:
+            result_id = _result_of(change, results)
+            if result_id is not None and _only_completed(change, job.state.nodes):
+                rows.append(job.row(node_id=change.node.node_id, before=change.before, result_id=result_id))
+    return rows
+
+
+def _completing(job: DecidedJob) -> dict[str, int | None]:
+    """Give the result that completed each task: of two, the first."""
+    completed = (each for each in reversed(job.results) if each.status is ResultStatus.COMPLETED)
+    return {each.task_id: each.result_id for each in completed}
+
+
+def _result_of(change: NodeChange, results: Mapping[str, int | None]) -> int | None:
+    completed = change.node.status is NodeStatus.COMPLETED and change.before in UNDER_WAY
+    return results.get(change.node.task_id or "") if completed else None
+
+
+def _only_completed(change: NodeChange, loaded: Mapping[str, NodeState]) -> bool:
+    node, before = change.node, loaded[change.node.node_id]
+    return node.parent_node_id is not None and (node.started_at, node.progress) == (before.started_at, before.progress)
+
+
+def _added(job: DecidedJob) -> Iterator[Row]:
+    for node in job.decision.created:
+        task = job.graph.nodes[node.parent_node_id or node.node_id].task if node.node_type is NodeType.TASK else None
+        yield {
+            **job.row(handler=task.handler if task else None, queue=task.queue if task else None),
+            **{name: getattr(node, name) for name in ADDED},
+        }
+
+
+def _tasks(job: DecidedJob) -> Iterator[Row]:
+    for task in job.decision.tasks:
+        yield job.row(
+            task_id=task.task_id,
+            node_id=task.node_id,
+            queue=task.queue,
+            handler=task.handler,
+            params=task.params,
+            retry_count=task.retry_count,
+            timeout_seconds=task.timeout_seconds,
+        )
+
+
+def _events(job: DecidedJob) -> Iterator[Row]:
+    for event in job.decision.events:
+        yield job.row(
+            event_type=event.event_type,
+            node_id=event.node_id,
+            task_id=event.task_id,
+            actor=event.actor,
+            data=event.data,
+        )
+
+
+def _removed(decided: Sequence[DecidedJob]) -> list[Row]:
+    return [
+        job.row(owner_epoch=job.owner_epoch, parent_node_id=fan_out)
+        for job in decided
+        for fan_out in job.decision.removed_children_of
+    ]
+
+
+def _started_over(decided: Sequence[DecidedJob]) -> list[Row]:
+    return [
+        job.row(owner_epoch=job.owner_epoch, node_id=node_id)
+        for job in decided
+        for node_id in job.decision.started_over
+    ]
+
+
+def _abandoned(decided: Sequence[DecidedJob]) -> list[Row]:
+    return [
+        job.row(owner_epoch=job.owner_epoch, parent_node_id=fan_out, error_message=job.decision.abandoned_because)
+        for job in decided
+        for fan_out in job.decision.abandoned_children_of
+    ]
+
+
+async def _withdraw(steps: StepRepository, decided: Sequence[DecidedJob]) -> None:
+    tasks = [task_id for job in decided for task_id in job.decision.withdraw]
+    ended = [job.job_id for job in decided if job.decision.withdraw_all]
+    if tasks or ended:
+        await steps.withdraw_tasks(tasks, ended, [job.job_id for job in decided])
+
+
+def _notifications(decided: Sequence[DecidedJob]) -> list[Row]:
+    told = {(queue_channel(queue), "") for job in decided for queue in {task.queue for task in job.decision.tasks}}
+    told |= {(CANCELLED, job.job_id) for job in decided if job.decision.withdraw_all or job.decision.withdraw}
+    if any(job.decision.events for job in decided):
+        told.add((EVENTS, ""))
+    return [{"channel": channel, "payload": payload} for channel, payload in sorted(told)]

@@ -1,0 +1,34 @@
+"""The workflows that can be submitted now, and how they are read anew."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from graticule.dag.compile import KnownHandler
+from graticule.logs import get_logger
+from graticule.services import workflow_library
+from graticule.services.workflow_library import WorkflowLibrary
+
+_log = get_logger(__name__)
+Handlers = Callable[[], Mapping[str, KnownHandler]]
+
+
+class Workflows:
+    """Holds the library in use; a reload replaces it as a whole, or leaves it when nothing can be read."""
+
+    def __init__(self, folders: Sequence[Path], handlers: Handlers) -> None:
+        self._folders = tuple(folders)
+        self._handlers = handlers
+        self.library = self._load()
+
+    async def reload(self) -> WorkflowLibrary:
+        """Read all files anew."""
+        self.library = await asyncio.to_thread(self._load)
+        _log.info("workflows are loaded", count=len(self.library.graphs))
+        return self.library
+
+    def _load(self) -> WorkflowLibrary:
+        library = workflow_library.load(self._folders, self._handlers())
+        for problem in library.problems:
+            _log.warning("a problem in a workflow", problem=str(problem))
+        return library

@@ -1,0 +1,303 @@
+"""Retention: what ended long ago goes with all that belongs to it; what is active or still needed stays."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from tests.conftest import TestDatabase
+from tests.integration.repositories import rows
+
+from graticule.core.ids import JobId, OwnerId, WorkerId, WorkflowHash
+from graticule.core.models import Checkpoint, Orchestrator, Worker
+from graticule.core.states import JobStatus, NodeStatus
+from graticule.core.table import DatabaseRole, Row
+from graticule.repositories.assets import AssetRepository, AssetVersionRepository
+from graticule.repositories.base import Repository
+from graticule.repositories.database import Connection, Database
+from graticule.services.retention import Removed, RetentionService
+
+NOW = datetime.now(UTC)
+LONG_AGO = NOW - timedelta(days=120)
+CUTOFF = NOW - timedelta(days=90)
+OLD_HASH, NEW_HASH = WorkflowHash("01" * 32), WorkflowHash("02" * 32)
+TABLES = ("jobs", "nodes", "tasks", "task_results", "job_events", "checkpoints", "callbacks")
+
+
+@pytest.fixture
+async def owner(database: TestDatabase) -> AsyncIterator[Database]:
+    async with Database(database.url(), DatabaseRole.OWNER, pool_size=4) as opened:
+        yield opened
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Path:
+    return tmp_path / "storage"
+
+
+@pytest.fixture
+def retention(pool: Database, owner: Database, storage: Path) -> RetentionService:
+    return RetentionService(pool, owner, storage)
+
+
+def unheard(_: Removed) -> None:
+    pass
+
+
+async def add(connection: Connection, *added: Row) -> None:
+    by_model: dict[type[Row], list[Row]] = {}
+    for row in added:
+        by_model.setdefault(type(row), []).append(row)
+    for model, group in by_model.items():
+        repository = Repository[Any](connection)
+        repository.model, repository.subject = model, model.__name__  # type: ignore[misc]
+        await repository.insert_many(group)
+
+
+def job_with_rows(job_id: str, **changes: Any) -> list[Row]:
+    """Give a job with one row of everything that belongs to a job."""
+    values = {"status": JobStatus.COMPLETED, "ended_at": LONG_AGO, "created_at": LONG_AGO, "workflow_hash": OLD_HASH}
+    return [
+        rows.job(job_id, **{**values, **changes}),
+        rows.node(job_id=job_id, status=NodeStatus.COMPLETED, ended_at=LONG_AGO),
+        rows.task(f"{job_id}_node_0", job_id=job_id, created_at=LONG_AGO),
+        rows.result(task_id=f"{job_id}_node_0", job_id=job_id, reported_at=LONG_AGO, processed_at=LONG_AGO),
+        rows.event(job_id=job_id, created_at=LONG_AGO),
+        Checkpoint(job_id=JobId(job_id), node_id=rows.node().node_id, task_id=rows.task().task_id, phase="a",
+                   saved_at=LONG_AGO),
+        rows.callback(job_id=job_id),
+    ]  # fmt: skip
+
+
+@pytest.fixture
+async def workflows(connection: Connection) -> Connection:
+    """Give a connection to a database that has two contents of one workflow."""
+    await add(
+        connection,
+        rows.workflow(workflow_hash=OLD_HASH, created_at=LONG_AGO),
+        rows.workflow(workflow_hash=NEW_HASH, created_at=LONG_AGO + timedelta(days=1)),
+    )
+    return connection
+
+
+async def count(connection: Connection, table: str) -> int:
+    row = await (await connection.execute(f"SELECT count(*) AS n FROM dagapp.dag_{table}".encode())).fetchone()
+    assert row is not None
+    return int(row["n"])
+
+
+async def job_ids(connection: Connection) -> set[str]:
+    found = await (await connection.execute("SELECT job_id FROM dagapp.dag_jobs")).fetchall()
+    return {row["job_id"] for row in found}
+
+
+async def test_a_thousand_ended_jobs_go_with_every_row_and_active_ones_keep_theirs(
+    workflows: Connection, retention: RetentionService
+) -> None:
+    ended = [row for number in range(1000) for row in job_with_rows(f"ended-{number}")]
+    active = [
+        *job_with_rows("running", status=JobStatus.RUNNING, ended_at=None),
+        *job_with_rows("pending", status=JobStatus.PENDING, ended_at=None),
+    ]
+    await add(workflows, *ended, *active)
+    told: list[Removed] = []
+    removed = await retention.prune(CUTOFF, batch=150, tell=told.append)
+    assert await job_ids(workflows) == {"running", "pending"}
+    assert {table: await count(workflows, table) for table in TABLES} == dict.fromkeys(TABLES, 2)
+    assert [each.rows.jobs for each in told] == [150, 300, 450, 600, 750, 900, 1000, 1000]
+    kinds = ("jobs", "nodes", "tasks", "results", "events", "checkpoints", "callbacks")
+    assert {kind: getattr(removed.rows, kind) for kind in kinds} == dict.fromkeys(kinds, 1000)
+
+
+@pytest.mark.parametrize("status", [JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.CANCELLED])
+async def test_the_time_of_the_end_decides_not_the_time_of_the_beginning(
+    workflows: Connection, retention: RetentionService, status: JobStatus
+) -> None:
+    reason = "it failed" if status is JobStatus.FAILED else None
+    await add(workflows, *job_with_rows("before", status=status, error_message=reason, ended_at=CUTOFF - timedelta(1)))
+    await add(workflows, *job_with_rows("at", status=status, error_message=reason, ended_at=CUTOFF))
+    await retention.prune(CUTOFF, batch=10, tell=unheard)
+    assert await job_ids(workflows) == {"at"}
+    assert {table: await count(workflows, table) for table in TABLES} == dict.fromkeys(TABLES, 1)
+
+
+async def test_the_current_job_of_an_asset_version_stays_and_so_does_the_history_of_the_asset(
+    workflows: Connection, retention: RetentionService
+) -> None:
+    await AssetRepository(workflows).insert(rows.asset())
+    await AssetVersionRepository(workflows).insert(rows.version())
+    of_asset = {"asset_id": rows.ASSET, "version_ordinal": 0}
+    await add(workflows, *job_with_rows("current", **of_asset), *job_with_rows("former", **of_asset))
+    await add(workflows, rows.event(job_id="former", asset_id=rows.ASSET, created_at=LONG_AGO))
+    await workflows.execute("UPDATE dagapp.asset_versions SET current_job_id = 'current'")
+    await retention.prune(CUTOFF, batch=1, tell=unheard)
+    assert await job_ids(workflows) == {"current"}
+    events = await (await workflows.execute("SELECT job_id, asset_id FROM dagapp.dag_job_events")).fetchall()
+    assert {(event["job_id"], event["asset_id"]) for event in events} == {("current", None), ("former", rows.ASSET)}
+
+
+async def test_counting_tells_what_would_go_and_removes_nothing(
+    workflows: Connection, retention: RetentionService
+) -> None:
+    await add(workflows, *job_with_rows("a"), *job_with_rows("b"), *job_with_rows("now", ended_at=NOW))
+    counted = await retention.count(CUTOFF)
+    assert await job_ids(workflows) == {"a", "b", "now"}
+    assert counted.rows == (await retention.prune(CUTOFF, batch=10, tell=unheard)).rows
+    assert counted.rows.jobs == 2
+
+
+async def test_two_prunes_at_once_remove_each_job_once_and_disturb_neither_each_other(
+    workflows: Connection, retention: RetentionService
+) -> None:
+    await add(workflows, *(row for number in range(400) for row in job_with_rows(f"ended-{number}")))
+    both = await asyncio.gather(*(retention.prune(CUTOFF, batch=7, tell=unheard) for _ in range(2)))
+    assert sum(each.rows.jobs for each in both) == 400
+    assert sum(each.rows.nodes for each in both) == 400
+    assert await job_ids(workflows) == set()
+    await retention.prune(CUTOFF, batch=7, tell=unheard)  # results that the other one held were passed over
+    assert {table: await count(workflows, table) for table in TABLES} == dict.fromkeys(TABLES, 0)
+
+
+async def test_a_job_that_is_being_resumed_is_passed_over(
+    workflows: Connection, pool: Database, retention: RetentionService
+) -> None:
+    await add(workflows, *job_with_rows("failed", status=JobStatus.FAILED, error_message="it failed"))
+    async with pool.transaction() as resuming:
+        await resuming.execute("UPDATE dagapp.dag_jobs SET status = 'running', ended_at = NULL")
+        assert (await retention.prune(CUTOFF, batch=10, tell=unheard)).rows.jobs == 0
+    assert (await retention.prune(CUTOFF, batch=10, tell=unheard)).rows.jobs == 0
+    assert await job_ids(workflows) == {"failed"}
+
+
+async def test_results_of_jobs_that_are_gone_are_found_on_every_page(
+    workflows: Connection, retention: RetentionService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graticule.services.retention.RESULTS_PER_PAGE", 3)
+    await add(workflows, *job_with_rows("active", status=JobStatus.RUNNING, ended_at=None))
+    await add(workflows, *(rows.result(job_id=name, reported_at=LONG_AGO) for name in ["active", "gone"] * 5))
+    await add(workflows, rows.result(job_id="gone", reported_at=NOW))
+    removed = await retention.prune(CUTOFF, batch=10, tell=unheard)
+    assert removed.rows.results == 5
+    assert await count(workflows, "task_results") == 7
+
+
+async def test_contents_of_workflows_stay_while_a_job_has_them_or_they_are_the_newest_or_young(
+    workflows: Connection, retention: RetentionService
+) -> None:
+    other = {"workflow_id": "other"}
+    await add(
+        workflows,
+        rows.workflow(workflow_hash="03" * 32, created_at=LONG_AGO, **other),
+        rows.workflow(workflow_hash="04" * 32, created_at=NOW - timedelta(days=2), **other),
+        rows.workflow(workflow_hash="05" * 32, created_at=NOW - timedelta(days=1), **other),
+        *job_with_rows("ended"),
+        *job_with_rows("active", workflow_id="other", workflow_hash="03" * 32, status=JobStatus.RUNNING, ended_at=None),
+    )
+    removed = await retention.prune(CUTOFF, batch=10, tell=unheard)
+    assert removed.workflows == 1
+    found = await (await workflows.execute("SELECT workflow_hash FROM dagapp.dag_workflows")).fetchall()
+    assert {row["workflow_hash"][:2] for row in found} == {"02", "03", "04", "05"}
+
+
+async def test_messages_that_were_dealt_with_and_processes_that_stopped_go_too(
+    workflows: Connection, retention: RetentionService
+) -> None:
+    at = {"created_at": LONG_AGO}
+    messages = [rows.message(status, status=status, **at) for status in ("queued", "done", "withdrawn")]
+    await add(workflows, *messages, rows.message("dead", status="dead", dead_reason="x", **at))
+    await add(workflows, rows.message("new", status="done", created_at=NOW))
+    process = {"hostname": "h", "process_id": 1, "program_version": "1", "started_at": LONG_AGO}
+    for owner_id, stopped_at in (("alive", None), ("stopped", LONG_AGO), ("owns", LONG_AGO), ("recent", NOW)):
+        times = {"heartbeat_at": LONG_AGO, "stopped_at": stopped_at}
+        await add(workflows, Orchestrator(owner_id=OwnerId(owner_id), lock_key=1, **process, **times))
+        await add(workflows, Worker(worker_id=WorkerId(owner_id), queues=["q"], concurrency=1, **process, **times))
+    await add(workflows, *job_with_rows("active", status=JobStatus.RUNNING, ended_at=None, owner_id="owns"))
+    removed = await retention.prune(CUTOFF, batch=10, tell=unheard)
+    assert (removed.messages, removed.processes) == (2, 3)
+    left = await (await workflows.execute("SELECT message_id FROM dagapp.dag_job_messages")).fetchall()
+    assert {row["message_id"] for row in left} == {"queued", "dead", "new"}
+    left = await (await workflows.execute("SELECT owner_id FROM dagapp.dag_orchestrators")).fetchall()
+    assert {row["owner_id"] for row in left} == {"alive", "owns", "recent"}
+
+
+async def test_outputs_in_the_storage_go_with_their_job_and_nothing_else_does(
+    workflows: Connection, retention: RetentionService, storage: Path
+) -> None:
+    for name in ("ended", "active", "unknown"):
+        (storage / "outputs" / name).mkdir(parents=True)
+        (storage / "outputs" / name / "node_0.json").write_text("{}")
+    await add(workflows, *job_with_rows("ended"), *job_with_rows(".."), *job_with_rows("a/../../outputs"))
+    await add(workflows, *job_with_rows("active", status=JobStatus.RUNNING, ended_at=None))
+    removed = await retention.prune(CUTOFF, batch=10, tell=unheard)
+    assert removed.outputs == 1
+    assert {path.name for path in (storage / "outputs").iterdir()} == {"active", "unknown"}
+
+
+async def partitions(admin: psycopg.AsyncConnection[Any]) -> set[str]:
+    query = "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'dagapp.dag_job_events'::regclass"
+    return {name.removeprefix("dagapp.dag_job_events_") for (name,) in await (await admin.execute(query)).fetchall()}
+
+
+async def make_partition(admin: psycopg.AsyncConnection[Any], year: int, month: int) -> str:
+    first = datetime(year, month, 1, tzinfo=UTC)
+    following = (first + timedelta(days=32)).replace(day=1)
+    await admin.execute(
+        f"CREATE TABLE dagapp.dag_job_events_{first:%Y_%m} PARTITION OF dagapp.dag_job_events"
+        f" FOR VALUES FROM ('{first:%Y-%m-%d} 00:00Z') TO ('{following:%Y-%m-%d} 00:00Z')".encode()
+    )
+    await admin.execute(f"ALTER TABLE dagapp.dag_job_events_{first:%Y_%m} OWNER TO graticule_owner".encode())
+    return f"{first:%Y_%m}"
+
+
+async def test_months_that_are_past_and_empty_are_dropped_and_the_coming_ones_are_made(
+    workflows: Connection, admin: psycopg.AsyncConnection[Any], retention: RetentionService
+) -> None:
+    present = await partitions(admin)
+    emptied = await make_partition(admin, 2024, 1)
+    empty = await make_partition(admin, 2024, 12)
+    kept = await make_partition(admin, 2024, 2)
+    in_january, in_february = datetime(2024, 1, 9, tzinfo=UTC), datetime(2024, 2, 9, tzinfo=UTC)
+    await add(workflows, *job_with_rows("ended"), rows.event(job_id="ended", created_at=in_january))
+    await add(workflows, *job_with_rows("active", status=JobStatus.RUNNING, ended_at=None))
+    await add(workflows, rows.event(job_id="active", created_at=in_february))
+    coming = max(present - {"default"})
+    await admin.execute(f"DROP TABLE dagapp.dag_job_events_{coming}".encode())
+    removed = await retention.prune(CUTOFF, batch=10, tell=unheard)
+    assert list(removed.partitions) == [f"dag_job_events_{name}" for name in (emptied, empty)]
+    assert list(removed.partitions_made) == [f"dag_job_events_{coming}"]
+    assert await partitions(admin) == present | {kept}
+
+
+async def test_the_month_in_which_the_cutoff_lies_is_not_dropped(
+    admin: psycopg.AsyncConnection[Any], retention: RetentionService
+) -> None:
+    name = await make_partition(admin, 2024, 3)
+    await retention.prune(datetime(2024, 3, 31, 23, tzinfo=UTC), batch=10, tell=unheard)
+    assert name in await partitions(admin)
+    await retention.prune(datetime(2024, 4, 1, tzinfo=UTC), batch=10, tell=unheard)
+    assert name not in await partitions(admin)
+
+
+async def test_a_month_that_someone_writes_to_is_left_for_the_next_time(
+    admin: psycopg.AsyncConnection[Any], pool: Database, retention: RetentionService
+) -> None:
+    name = await make_partition(admin, 2024, 3)
+    async with pool.transaction() as writing:
+        await writing.execute("LOCK TABLE dagapp.dag_job_events IN ROW EXCLUSIVE MODE")
+        assert not (await retention.prune(CUTOFF, batch=10, tell=unheard)).partitions
+    assert name in await partitions(admin)
+    assert (await retention.prune(CUTOFF, batch=10, tell=unheard)).partitions
+
+
+async def test_a_month_whose_events_are_in_the_default_partition_is_not_made(
+    connection: Connection, admin: psycopg.AsyncConnection[Any], retention: RetentionService
+) -> None:
+    coming = max(await partitions(admin) - {"default"})
+    await admin.execute(f"DROP TABLE dagapp.dag_job_events_{coming}".encode())
+    year, month = map(int, coming.split("_"))
+    await add(connection, rows.event(created_at=datetime(year, month, 5, tzinfo=UTC)))
+    assert not (await retention.prune(CUTOFF, batch=10, tell=unheard)).partitions_made
+    assert await count(connection, "job_events") == 1
