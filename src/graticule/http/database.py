@@ -1,7 +1,7 @@
 """An application that stands on the database: it is ready when the database and its schema are."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
@@ -16,6 +16,8 @@ from graticule.http.probes import Check, CheckResult
 from graticule.repositories.database import Database
 from graticule.services.readiness import ReadinessService
 
+LifespanPart = Callable[[FastAPI], AbstractAsyncContextManager[None]]
+
 POOL_GAUGES = {
     "pool_size": "Connections that the pool holds.",
     "pool_available": "Connections that nobody uses now.",
@@ -23,8 +25,14 @@ POOL_GAUGES = {
 }
 
 
-def create_database_application(process: str, role: DatabaseRole, settings: Settings, database_url: str) -> FastAPI:
-    """Make an application whose `app.state.database` acts as `role` while the application runs."""
+def create_database_application(
+    process: str, role: DatabaseRole, settings: Settings, database_url: str, *, parts: Sequence[LifespanPart] = ()
+) -> FastAPI:
+    """Make an application whose `app.state.database` acts as `role` while the application runs.
+
+    Each of the parts runs as long as the application does: entered in order once the database is open, and
+    left in reverse order before it is closed.
+    """
     database = Database(
         database_url,
         role,
@@ -34,8 +42,10 @@ def create_database_application(process: str, role: DatabaseRole, settings: Sett
     )
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with database:
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with database, AsyncExitStack() as running:
+            for part in parts:
+                await running.enter_async_context(part(app))
             yield
 
     app = create_application(

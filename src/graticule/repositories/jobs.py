@@ -1,6 +1,6 @@
 """Jobs: insert, list, move from state to state, change hands."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
@@ -34,6 +34,10 @@ class JobRepository(Repository[Job]):
     async def find_by_idempotency_key(self, idempotency_key: str) -> Job | None:
         """Give the job that a submission with this key made before."""
         return await self._one("find_job_by_idempotency_key", {"idempotency_key": idempotency_key})
+
+    async def by_ids(self, job_ids: Collection[JobId]) -> list[Job]:
+        """Give those of the jobs that are there, in no order."""
+        return await self._all("jobs_by_ids", {"job_ids": list(job_ids)})
 
     async def page(
         self,

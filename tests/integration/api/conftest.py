@@ -2,28 +2,29 @@
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 
 import httpx
 import pytest
+from fastapi import FastAPI
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 from tests.conftest import TestDatabase
+from tests.integration.api.running import KEY, NOWHERE, TOKEN, RunningApi
 
-from graticule.api.app import create_api
+from graticule.api.app import create_api, engine_running
 from graticule.config import Settings
 from graticule.core.table import DatabaseRole
 
-KEY = "the-key-of-the-tests"
-NOWHERE = "postgresql://nobody@127.0.0.1:1/nowhere"
+__all__ = ["KEY", "NOWHERE", "TOKEN"]
 
 StartApi = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
 
 
 @asynccontextmanager
-async def running_api(database_url: str, owner_url: str | None, settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
+async def running_client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
     """Give a client of the application while it runs; an error inside is answered, not raised here."""
-    app = create_api(settings, database_url, owner_url)
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with (
         app.router.lifespan_context(app),
@@ -40,7 +41,7 @@ def logged() -> Iterator[list[EventDict]]:
 
 
 @pytest.fixture
-def start_api() -> StartApi:
+def start_api(tmp_path: Path) -> StartApi:
     """Give what runs the application on a database: with the key, and the owner's login for the schema."""
 
     def start(
@@ -49,12 +50,19 @@ def start_api() -> StartApi:
         key: str | None = KEY,
         owner: str | None = "graticule_admin",
         development: bool = False,
+        worker_token: str | None = TOKEN,
     ) -> AbstractAsyncContextManager[httpx.AsyncClient]:
-        settings = Settings(admin_key=None if key is None else SecretStr(key), development=development)
+        settings = Settings(
+            admin_key=None if key is None else SecretStr(key),
+            worker_token=None if worker_token is None else SecretStr(worker_token),
+            development=development,
+            home=tmp_path,
+            database_timeout_seconds=5 if database else 0.5,
+        )
         if database is None:
-            return running_api(NOWHERE, None, settings)
+            return running_client(create_api(settings, NOWHERE, parts=()))
         owner_url = database.url(owner) if owner else None
-        return running_api(database.url(DatabaseRole.ORCHESTRATOR), owner_url, settings)
+        return running_client(create_api(settings, database.url(DatabaseRole.ORCHESTRATOR), owner_url, parts=()))
 
     return start
 
@@ -68,7 +76,21 @@ async def visitor(start_api: StartApi) -> AsyncIterator[httpx.AsyncClient]:
 
 @pytest.fixture
 async def admin_client(database: TestDatabase, start_api: StartApi) -> AsyncIterator[httpx.AsyncClient]:
-    """Give a client that sends the admin key."""
+    """Give a client that sends the admin key, of an application whose engine rests."""
     async with start_api(database) as client:
         client.headers["X-API-Key"] = KEY
         yield client
+
+
+@pytest.fixture
+async def api(database: TestDatabase, tmp_path: Path) -> AsyncIterator[RunningApi]:
+    """Give the application with its engine at work, and clients of it; there is no worker."""
+    settings = Settings(
+        admin_key=SecretStr(KEY), worker_token=SecretStr(TOKEN), home=tmp_path, workflows=str(tmp_path / "workflows")
+    )
+    (tmp_path / "workflows").mkdir()
+    app = create_api(settings, database.url(DatabaseRole.ORCHESTRATOR), parts=[engine_running])
+    async with running_client(app) as client:
+        client.headers["X-API-Key"] = KEY
+        client.headers["Authorization"] = f"Bearer {TOKEN}"
+        yield RunningApi(app, client, tmp_path)

@@ -1,0 +1,91 @@
+"""The staged form of the older API: `/api/jobs/submit/{workflow_id}` and `/api/jobs/status/{job_id}`; and the short
+form `/api/v1/status/{job_id}`. Operators only."""
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Response
+from pydantic import BaseModel, JsonValue
+
+from graticule.api.access import OperatorOnly
+from graticule.api.jobs import IdempotencyKey, JobPath, Resubmit
+from graticule.api.services import Jobs, Reader
+from graticule.core.ids import JobId, WorkflowId
+from graticule.core.models.fields import JsonObject, Short
+from graticule.core.states import JobStatus
+from graticule.http.problems import problem_responses
+from graticule.services.job_reading import JobDetail, Progress
+from graticule.services.jobs import Submission
+
+router = APIRouter(
+    tags=["staged"], dependencies=[OperatorOnly], responses=problem_responses(401, 403, 404, 409, 422, 503)
+)
+
+
+class Accepted(BaseModel):
+    """The job of a submission, and where its status is."""
+
+    job_id: JobId
+    workflow_id: WorkflowId
+    status: JobStatus
+    created: bool
+    status_url: str
+
+
+class Status(BaseModel):
+    """How a job is, in short."""
+
+    job_id: JobId
+    workflow_id: WorkflowId
+    status: JobStatus
+    progress: Progress
+    result: JsonValue
+    error: str | None
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    updated_at: datetime
+
+
+@router.post(
+    "/api/jobs/submit/{workflow_id}",
+    status_code=201,
+    responses={200: {"model": Accepted, "description": "The job was there already."}, **problem_responses(413)},
+)
+async def submit(
+    workflow_id: Annotated[Short, Path(description="The workflow that is to run.")],
+    service: Jobs,
+    response: Response,
+    *,
+    input_params: JsonObject | None = None,
+    resubmit: Resubmit = False,
+    idempotency_key: IdempotencyKey = None,
+) -> Accepted:
+    """Submit a job; the body is its input parameters."""
+    submission = Submission(workflow_id=workflow_id, input_params=input_params or {}, idempotency_key=idempotency_key)
+    submitted = await service.submit(submission, resubmit=resubmit)
+    response.status_code = 201 if submitted.created else 200
+    job = submitted.job
+    return Accepted(
+        job_id=job.job_id,
+        workflow_id=job.workflow_id,
+        status=job.status,
+        created=submitted.created,
+        status_url=f"/api/jobs/status/{job.job_id}",
+    )
+
+
+@router.get("/api/jobs/status/{job_id}")
+async def status(job_id: JobPath, reader: Reader) -> Status:
+    """Tell how a job is."""
+    return _status(await reader.job(job_id))
+
+
+@router.get("/api/v1/status/{job_id}", tags=["jobs"])
+async def short_status(job_id: JobPath, reader: Reader) -> Status:
+    """Tell how a job is, in short."""
+    return _status(await reader.job(job_id))
+
+
+def _status(job: JobDetail) -> Status:
+    return Status.model_validate({**dict(job), "error": job.error_message})

@@ -1,0 +1,93 @@
+-- What operators look at: queues, processes, and numbers of the last days. Each statement reads partial indexes or
+-- a bounded stretch of one, never all that ever was.
+
+-- name: queues_now
+SELECT queue,
+       sum(queued)::bigint AS queued, sum(delayed)::bigint AS delayed, sum(leased)::bigint AS leased,
+       sum(dead)::bigint AS dead, sum(workers)::bigint AS workers,
+       extract(epoch FROM now() - min(oldest))::float8 AS oldest_seconds
+FROM (
+    SELECT queue, count(*) FILTER (WHERE available_at <= now()) AS queued,
+           count(*) FILTER (WHERE available_at > now()) AS delayed, 0 AS leased, 0 AS dead, 0 AS workers,
+           min(available_at) FILTER (WHERE available_at <= now()) AS oldest
+    FROM dagapp.dag_tasks WHERE status = 'queued' GROUP BY queue
+    UNION ALL
+    SELECT queue, count(*) FILTER (WHERE available_at <= now()),
+           count(*) FILTER (WHERE available_at > now()), 0, 0, 0,
+           min(available_at) FILTER (WHERE available_at <= now())
+    FROM dagapp.dag_job_messages WHERE status = 'queued' GROUP BY queue
+    UNION ALL
+    SELECT queue, 0, 0, count(*), 0, 0, NULL FROM dagapp.dag_tasks WHERE status = 'leased' GROUP BY queue
+    UNION ALL
+    SELECT queue, 0, 0, count(*), 0, 0, NULL FROM dagapp.dag_job_messages WHERE status = 'leased' GROUP BY queue
+    UNION ALL
+    SELECT queue, 0, 0, 0, count(*), 0, NULL FROM dagapp.dag_tasks WHERE status = 'dead' GROUP BY queue
+    UNION ALL
+    SELECT queue, 0, 0, 0, count(*), 0, NULL FROM dagapp.dag_job_messages WHERE status = 'dead' GROUP BY queue
+    UNION ALL
+    SELECT queue, 0, 0, 0, 0, count(*), NULL
+    FROM dagapp.dag_workers CROSS JOIN unnest(queues) AS served (queue)
+    WHERE stopped_at IS NULL AND heartbeat_at > now() - %(threshold)s * interval '1 second'
+    GROUP BY queue
+) AS part
+GROUP BY queue
+ORDER BY queue;
+
+-- name: workers_now
+-- Those that run, then those that stopped, newest first.
+SELECT worker.*, coalesce(held.tasks, 0) AS active_tasks,
+       CASE WHEN stopped_at IS NOT NULL THEN 'stopped'
+            WHEN heartbeat_at > now() - %(threshold)s * interval '1 second' THEN 'alive' ELSE 'stale' END AS state
+FROM dagapp.dag_workers AS worker
+LEFT JOIN (SELECT leased_by, count(*) AS tasks FROM dagapp.dag_tasks WHERE status = 'leased' GROUP BY leased_by) AS held
+    ON held.leased_by = worker.worker_id
+WHERE stopped_at IS NULL OR %(stopped)s
+ORDER BY stopped_at DESC NULLS FIRST, started_at DESC, worker_id
+LIMIT %(limit)s;
+
+-- name: orchestrators_now
+SELECT instance.*, coalesce(held.jobs, 0) AS active_jobs,
+       CASE WHEN stopped_at IS NOT NULL THEN 'stopped'
+            WHEN heartbeat_at > now() - %(threshold)s * interval '1 second' THEN 'alive' ELSE 'stale' END AS state
+FROM dagapp.dag_orchestrators AS instance
+LEFT JOIN (SELECT owner_id, count(*) AS jobs FROM dagapp.dag_jobs WHERE status IN ('pending', 'running') GROUP BY owner_id)
+    AS held ON held.owner_id = instance.owner_id
+WHERE stopped_at IS NULL OR %(stopped)s
+ORDER BY stopped_at DESC NULLS FIRST, started_at DESC, instance.owner_id
+LIMIT %(limit)s;
+
+-- name: jobs_by_status
+-- Counted to a bound: beyond it, nobody needs the exact number.
+SELECT label AS status, (
+    SELECT count(*) FROM (
+        SELECT FROM dagapp.dag_jobs WHERE dag_jobs.status = label LIMIT %(bound)s
+    ) AS counted
+) AS jobs
+FROM unnest(enum_range(NULL::dagapp.job_status)) AS label;
+
+-- name: jobs_ended_by_hour
+SELECT date_trunc('hour', ended_at) AS hour,
+       count(*) FILTER (WHERE status = 'completed') AS completed,
+       count(*) FILTER (WHERE status = 'failed') AS failed,
+       count(*) FILTER (WHERE status = 'cancelled') AS cancelled
+FROM (
+    SELECT ended_at, status FROM dagapp.dag_jobs
+    WHERE ended_at > now() - interval '24 hours'
+    ORDER BY ended_at DESC LIMIT %(bound)s
+) AS recent
+GROUP BY hour
+ORDER BY hour;
+
+-- name: durations_by_workflow
+-- From the first dispatch to the end, of the newest jobs that completed.
+SELECT workflow_id, count(*) AS jobs,
+       percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds) AS p50_seconds,
+       percentile_cont(0.95) WITHIN GROUP (ORDER BY seconds) AS p95_seconds
+FROM (
+    SELECT workflow_id, extract(epoch FROM ended_at - coalesce(started_at, created_at))::float8 AS seconds
+    FROM dagapp.dag_jobs
+    WHERE ended_at > now() - interval '7 days' AND status = 'completed'
+    ORDER BY ended_at DESC LIMIT %(bound)s
+) AS recent
+GROUP BY workflow_id
+ORDER BY workflow_id;

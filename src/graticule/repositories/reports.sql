@@ -1,0 +1,75 @@
+-- What workers report by HTTP. A report counts when its worker holds the task, or when nobody does: after a lease ran
+-- out and no other worker took the task, or when another broker carries it. A report that names its delivery counts
+-- only for that one. Who reports locks the task, so that of two reports one is the first.
+
+-- name: accept_result
+WITH reported AS (
+    UPDATE dagapp.dag_tasks
+    SET status = 'done', leased_by = NULL, lease_expires_at = NULL
+    WHERE task_id = %(task_id)s
+      AND ((status = 'leased' AND (%(worker_id)s::text IS NULL OR leased_by = %(worker_id)s)) OR status = 'queued')
+      AND (%(delivery_count)s::int IS NULL OR delivery_count = %(delivery_count)s OR sent_at IS NOT NULL)
+    RETURNING task_id, job_id, node_id
+), written AS (
+    INSERT INTO dagapp.dag_task_results (task_id, job_id, node_id, status, output, output_ref, error_message,
+                                         retryable, progress, metrics, worker_id)
+    SELECT task_id, job_id, node_id, %(status)s::text::dagapp.result_status, %(output)s::text::jsonb,
+           %(output_ref)s::text, %(error_message)s::text, %(retryable)s, %(progress)s::text::jsonb,
+           %(metrics)s::text::jsonb, %(worker_id)s::text
+    FROM reported
+), told AS (
+    SELECT pg_notify('graticule_owner_' || md5(job.owner_id), job.job_id) AS sent
+    FROM reported JOIN dagapp.dag_jobs AS job ON job.job_id = reported.job_id
+    WHERE job.owner_id IS NOT NULL
+)
+SELECT task_id, (SELECT count(sent) FROM told) AS owners FROM reported;
+
+-- name: accept_progress
+WITH reported AS (
+    SELECT task_id, job_id, node_id FROM dagapp.dag_tasks
+    WHERE task_id = %(task_id)s
+      AND ((status = 'leased' AND (%(worker_id)s::text IS NULL OR leased_by = %(worker_id)s)) OR status = 'queued')
+      AND (%(delivery_count)s::int IS NULL OR delivery_count = %(delivery_count)s OR sent_at IS NOT NULL)
+    FOR UPDATE
+), written AS (
+    INSERT INTO dagapp.dag_task_results (task_id, job_id, node_id, status, progress, metrics, worker_id)
+    SELECT task_id, job_id, node_id, 'running', %(progress)s::text::jsonb, %(metrics)s::text::jsonb, %(worker_id)s::text
+    FROM reported
+), told AS (
+    SELECT pg_notify('graticule_owner_' || md5(job.owner_id), job.job_id) AS sent
+    FROM reported JOIN dagapp.dag_jobs AS job ON job.job_id = reported.job_id
+    WHERE job.owner_id IS NOT NULL
+)
+SELECT task_id, (SELECT count(sent) FROM told) AS owners FROM reported;
+
+-- name: accept_checkpoint
+WITH reported AS (
+    SELECT task_id, job_id, node_id FROM dagapp.dag_tasks
+    WHERE task_id = %(task_id)s
+      AND ((status = 'leased' AND (%(worker_id)s::text IS NULL OR leased_by = %(worker_id)s)) OR status = 'queued')
+      AND (%(delivery_count)s::int IS NULL OR delivery_count = %(delivery_count)s OR sent_at IS NOT NULL)
+    FOR UPDATE
+), saved AS (
+    INSERT INTO dagapp.dag_checkpoints (job_id, node_id, task_id, phase, data, artifacts, saved_at)
+    SELECT job_id, node_id, task_id, %(phase)s, %(data)s::text::jsonb, %(artifacts)s::text[], now() FROM reported
+    ON CONFLICT (job_id, node_id) DO UPDATE
+    SET task_id = excluded.task_id, phase = excluded.phase, data = excluded.data,
+        artifacts = excluded.artifacts, saved_at = excluded.saved_at
+    RETURNING job_id
+), written AS (
+    INSERT INTO dagapp.dag_task_results (task_id, job_id, node_id, status, checkpoint, worker_id)
+    SELECT task_id, job_id, node_id, 'running', %(phase)s, %(worker_id)s::text FROM reported
+), told AS (
+    SELECT pg_notify('graticule_owner_' || md5(job.owner_id), job.job_id) AS sent
+    FROM saved JOIN dagapp.dag_jobs AS job ON job.job_id = saved.job_id
+    WHERE job.owner_id IS NOT NULL
+)
+SELECT task_id, (SELECT count(sent) FROM told) AS owners FROM reported;
+
+-- name: task_status
+SELECT job_id, node_id, retry_count, status FROM dagapp.dag_tasks WHERE task_id = %(task_id)s;
+
+-- name: checkpoint_of_task
+SELECT checkpoint.*
+FROM dagapp.dag_tasks AS task JOIN dagapp.dag_checkpoints AS checkpoint USING (job_id, node_id)
+WHERE task.task_id = %(task_id)s;

@@ -1,0 +1,187 @@
+"""What workers report by HTTP: results, progress and checkpoints. A report that came before counts once."""
+
+from enum import StrEnum
+from typing import Annotated, Final
+from uuid import uuid4
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from graticule.core.errors import InvalidInput, NotFound
+from graticule.core.ids import TaskId
+from graticule.core.models import Checkpoint
+from graticule.core.models.engine import ResultStatus
+from graticule.core.models.fields import JobKey, JsonObject, Name, NodeKey, Path, TaskKey, Timestamp, WorkerKey
+from graticule.core.states import MessageStatus
+from graticule.repositories.database import Database
+from graticule.repositories.reports import KnownTask, Reporter, ReportRepository
+from graticule.repositories.steps import document
+from graticule.services.outputs import INLINE_BYTES, INLINE_CHILD_BYTES
+from graticule.storage.local import LocalStorage
+
+MOST_ERROR_CHARACTERS: Final = 20_000
+
+
+class TaskReport(BaseModel):
+    """What every report says: of which task it is, and who held it in which delivery."""
+
+    model_config = ConfigDict(frozen=True)
+
+    task_id: TaskKey
+    job_id: JobKey | None = None
+    node_id: NodeKey | None = None
+    worker_id: WorkerKey | None = None
+    delivery_count: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = Field(
+        None, description="The delivery that the worker holds; a report of another one does not count."
+    )
+
+    @property
+    def reporter(self) -> Reporter:
+        """Give who reports of what."""
+        return Reporter(self.task_id, self.worker_id, self.delivery_count)
+
+
+class ResultReport(TaskReport):
+    """How a task went."""
+
+    status: ResultStatus
+    output: JsonValue = None
+    output_ref: Path | None = Field(None, description="Where the worker has stored an output too large to send.")
+    error_message: str | None = None
+    retryable: bool = True
+    progress: JsonObject | None = None
+    metrics: JsonObject | None = None
+    reported_at: Timestamp | None = None
+
+
+class ProgressReport(TaskReport):
+    """How far a task is."""
+
+    progress: JsonObject
+
+
+class CheckpointReport(TaskReport):
+    """A phase that a task has finished, with what the next attempt needs to go on after it."""
+
+    phase: Annotated[Name, Field(min_length=1)]
+    data: JsonObject = Field(default_factory=dict)
+    artifacts: list[Path] = Field(default_factory=list, max_length=10_000)
+
+
+class TaskStanding(StrEnum):
+    """How a task stands for the worker that reported of it."""
+
+    HELD = "held"  # go on
+    DONE = "done"  # its result is known
+    WITHDRAWN = "withdrawn"  # the job was cancelled or has failed: stop
+    LOST = "lost"  # another worker has it, or nobody is to run it any more: stop
+
+
+class Receipt(BaseModel):
+    """What became of a report."""
+
+    accepted: bool = Field(description="False: it had been reported before, or the task is no longer this worker's.")
+    task: TaskStanding
+
+
+class ResultIntake:
+    """Takes reports in."""
+
+    def __init__(self, database: Database, storage: LocalStorage) -> None:
+        self._database = database
+        self._storage = storage
+
+    async def result(self, report: ResultReport) -> Receipt:
+        """Take a result in; one that says "running" is a sign of life."""
+        if report.status is ResultStatus.RUNNING:
+            return await self._running(report, report.progress, report.metrics)
+        if report.status is ResultStatus.FAILED and not report.error_message:
+            raise InvalidInput("A failed task needs an `error_message`.")
+        output, output_ref = await self._kept(report)
+        async with self._database.transaction() as connection:
+            reports = ReportRepository(connection)
+            accepted = await reports.accept_result(
+                report.reporter,
+                report.status,
+                output=output,
+                output_ref=output_ref,
+                error_message=_storable(report.error_message),
+                retryable=report.retryable,
+                progress=_json(report.progress),
+                metrics=_json(report.metrics),
+            )
+            receipt = await _receipt(reports, report, accepted=accepted, standing=TaskStanding.DONE)
+        if output_ref is not None and report.output_ref is None and not accepted:
+            await self._storage.delete(output_ref)
+        return receipt
+
+    async def progress(self, report: ProgressReport) -> Receipt:
+        """Note how far a task is."""
+        return await self._running(report, report.progress, None)
+
+    async def checkpoint(self, report: CheckpointReport) -> Receipt:
+        """Keep a phase that a task has finished."""
+        data = document(report.data)
+        async with self._database.transaction() as connection:
+            reports = ReportRepository(connection)
+            accepted = await reports.accept_checkpoint(report.reporter, report.phase, data, report.artifacts)
+            return await _receipt(reports, report, accepted=accepted, standing=TaskStanding.HELD)
+
+    async def last_checkpoint(self, task_id: TaskId) -> Checkpoint | None:
+        """Give what the node of a task has saved last, in this attempt or one before; None when it has not."""
+        async with self._database.connection() as connection:
+            reports = ReportRepository(connection)
+            found = await reports.checkpoint(task_id)
+            if found is None:
+                _known(await reports.task(task_id), task_id)
+        return found
+
+    async def _running(self, report: TaskReport, progress: JsonObject | None, metrics: JsonObject | None) -> Receipt:
+        async with self._database.transaction() as connection:
+            reports = ReportRepository(connection)
+            accepted = await reports.accept_progress(report.reporter, _json(progress), _json(metrics))
+            return await _receipt(reports, report, accepted=accepted, standing=TaskStanding.HELD)
+
+    async def _kept(self, report: ResultReport) -> tuple[str | None, str | None]:
+        """Give the output as its row holds it: a text, or where it is stored if it is too large for that."""
+        if report.output_ref is not None:
+            if not await self._storage.exists(report.output_ref):
+                raise InvalidInput(f"There is no file {report.output_ref!r} in the storage of this server.")
+            return None, report.output_ref
+        text = _json(report.output)
+        async with self._database.connection() as connection:
+            task = _known(await ReportRepository(connection).task(report.task_id), report.task_id)
+        limit = INLINE_CHILD_BYTES if "__" in task.node_id else INLINE_BYTES
+        if text is None or len(text.encode()) <= limit:
+            return text, None
+        # A name of its own: a report that turns out not to count must not overwrite the output of one that did.
+        path = f"outputs/{task.job_id}/{task.node_id}_{task.retry_count}_{uuid4().hex}.json"
+        await self._storage.put(path, text.encode())
+        return None, path
+
+
+async def _receipt(reports: ReportRepository, report: TaskReport, *, accepted: bool, standing: TaskStanding) -> Receipt:
+    if accepted:
+        return Receipt(accepted=True, task=standing)
+    task = _known(await reports.task(report.task_id), report.task_id)
+    return Receipt(accepted=False, task=_STANDINGS.get(task.status, TaskStanding.LOST))
+
+
+_STANDINGS: Final = {
+    MessageStatus.DONE: TaskStanding.DONE,
+    MessageStatus.WITHDRAWN: TaskStanding.WITHDRAWN,
+}
+
+
+def _known(task: KnownTask | None, task_id: str) -> KnownTask:
+    if task is None:
+        raise NotFound(f"There is no task {task_id}.")
+    return task
+
+
+def _json(value: JsonValue) -> str | None:
+    return None if value is None else document(value)
+
+
+def _storable(text: str | None) -> str | None:
+    """Give a text that PostgreSQL can store, which has no NUL, and that people can read, which is not endless."""
+    return None if text is None else text[:MOST_ERROR_CHARACTERS].replace("\0", "\N{REPLACEMENT CHARACTER}")

@@ -1,0 +1,51 @@
+"""Nothing of the API is open to those who have no key."""
+
+import re
+
+import httpx
+import pytest
+from fastapi.routing import APIRoute
+from tests.integration.api.running import KEY, TOKEN
+from tests.integration.api.test_bootstrap_access import problem_of
+
+from graticule.api.app import ROUTERS
+from graticule.api.callbacks import router as callbacks
+
+
+def _endpoints() -> list[tuple[str, str]]:
+    routes = [route for router in ROUTERS if router is not callbacks for route in router.routes]
+    return sorted(
+        (method, re.sub(r"\{\w+\}", "x", route.path_format))
+        for route in routes
+        if isinstance(route, APIRoute)
+        for method in route.methods or ()
+    )
+
+
+ENDPOINTS = _endpoints()
+
+
+def test_every_endpoint_is_under_a_prefix_of_the_api() -> None:
+    assert len(ENDPOINTS) > 30
+    assert [path for _, path in ENDPOINTS if not path.startswith(("/api/v1/", "/api/jobs/"))] == []
+
+
+@pytest.mark.parametrize(
+    "headers", [{}, {"X-API-Key": "wrong"}, {"X-API-Key": ""}, {"Authorization": f"Bearer {TOKEN}"}]
+)
+async def test_without_the_key_every_endpoint_answers_401_before_it_looks_at_the_request(
+    visitor: httpx.AsyncClient, headers: dict[str, str], subtests: pytest.Subtests
+) -> None:
+    for method, path in ENDPOINTS:
+        with subtests.test(f"{method} {path}"):
+            answer = await visitor.request(method, path, headers=headers, content=b"{")
+            problem_of(answer, 401, "unauthenticated")
+            assert KEY not in answer.text
+
+
+async def test_a_database_that_is_away_is_answered_by_503(visitor: httpx.AsyncClient) -> None:
+    visitor.headers["X-API-Key"] = KEY
+    for path in ("jobs", "jobs/a", "jobs/a/nodes", "jobs/a/events/stream", "queues", "stats", "dead-letters"):
+        answer = await visitor.get(f"/api/v1/{path}")
+        problem_of(answer, 503, "unavailable")
+        assert answer.headers["retry-after"]

@@ -1,0 +1,225 @@
+"""What workers report by HTTP: who may, what counts, and what does not."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+from tests.conftest import TestDatabase
+from tests.integration.api.conftest import StartApi
+from tests.integration.api.running import KEY, TOKEN
+from tests.integration.api.stored import add_job
+from tests.integration.api.test_bootstrap_access import problem_of
+from tests.integration.repositories import rows
+
+from graticule.core.channels import owner_channel
+from graticule.core.models import Task
+from graticule.core.models.engine import ResultStatus
+from graticule.core.states import MessageStatus
+from graticule.repositories.checkpoints import CheckpointRepository
+from graticule.repositories.database import Connection
+from graticule.repositories.results import ResultRepository
+from graticule.repositories.tasks import TaskRepository
+
+CALLBACKS = "/api/v1/callbacks"
+HELD = {"task_id": "job_node_0", "worker_id": "worker-1", "delivery_count": 1}
+DONE = {**HELD, "status": "completed", "output": {"answer": 42}}
+
+
+@pytest.fixture
+async def worker(admin_client: httpx.AsyncClient) -> httpx.AsyncClient:
+    del admin_client.headers["X-API-Key"]
+    admin_client.headers["Authorization"] = f"Bearer {TOKEN}"
+    return admin_client
+
+
+async def add_task(connection: Connection, **changes: Any) -> None:
+    """Add a task that worker-1 holds in its first delivery."""
+    lease = {"status": MessageStatus.LEASED, "leased_by": "worker-1", "lease_expires_at": rows.LATER}
+    await add_job(connection, "job", owner_id=rows.OWNER, owner_epoch=1)
+    await TaskRepository(connection).insert(rows.task(**{**lease, "delivery_count": 1, **changes}))
+
+
+NOT_LEASED: dict[str, Any] = {"leased_by": None, "lease_expires_at": None}
+
+
+async def receipt(client: httpx.AsyncClient, report: dict[str, Any], kind: str = "task-result") -> tuple[bool, str]:
+    answer = await client.post(f"{CALLBACKS}/{kind}", json=report)
+    assert answer.status_code == 200, answer.text
+    return answer.json()["accepted"], answer.json()["task"]
+
+
+async def stored(connection: Connection) -> tuple[Task, list[Any]]:
+    task = await TaskRepository(connection).get(task_id="job_node_0")
+    return task, await ResultRepository(connection).unprocessed("job")  # type: ignore[arg-type]
+
+
+async def test_a_result_counts_once_and_its_owner_is_told(worker: httpx.AsyncClient, connection: Connection) -> None:
+    await add_task(connection)
+    await connection.execute(f"LISTEN {owner_channel(rows.OWNER)}".encode())
+    assert await receipt(worker, {**DONE, "metrics": {"seconds": 1.5}, "reported_at": "2026-01-01T00:00:00Z"}) == (
+        True,
+        "done",
+    )
+    assert await receipt(worker, DONE) == (False, "done")
+    assert await receipt(worker, {**DONE, "status": "failed", "error_message": "late"}) == (False, "done")
+    task, (result,) = await stored(connection)
+    assert (task.status, task.leased_by) == (MessageStatus.DONE, None)
+    assert (result.status, result.output, result.worker_id) == (ResultStatus.COMPLETED, {"answer": 42}, "worker-1")
+    assert (result.node_id, result.metrics) == ("node", {"seconds": 1.5})
+    heard = [notify.payload async for notify in connection.notifies(timeout=5, stop_after=1)]
+    assert heard == ["job"]
+
+
+async def test_of_two_reports_at_once_one_counts(worker: httpx.AsyncClient, connection: Connection) -> None:
+    await add_task(connection)
+    receipts = await asyncio.gather(*(receipt(worker, DONE) for _ in range(8)))
+    assert sorted(receipts) == [(False, "done")] * 7 + [(True, "done")]
+    assert len((await stored(connection))[1]) == 1
+
+
+@pytest.mark.parametrize("report", [{"worker_id": "worker-2"}, {"delivery_count": 2}, {"delivery_count": 0}])
+async def test_a_report_of_a_lease_that_was_lost_changes_nothing(
+    worker: httpx.AsyncClient, connection: Connection, report: dict[str, Any]
+) -> None:
+    await add_task(connection)
+    for kind, body in (
+        ("task-result", DONE),
+        ("task-progress", {**HELD, "progress": {"done": 1}}),
+        ("checkpoint", {**HELD, "phase": "one"}),
+    ):
+        assert await receipt(worker, {**body, **report}, kind) == (False, "lost")
+    task, results = await stored(connection)
+    assert (task.status, results) == (MessageStatus.LEASED, [])
+    assert await CheckpointRepository(connection).find(job_id="job", node_id="node") is None
+
+
+async def test_a_result_counts_when_the_lease_ran_out_and_nobody_else_took_the_task(
+    worker: httpx.AsyncClient, connection: Connection
+) -> None:
+    await add_task(connection, status=MessageStatus.QUEUED, **NOT_LEASED)
+    assert await receipt(worker, {**DONE, "delivery_count": 7}) == (False, "lost")
+    assert await receipt(worker, DONE) == (True, "done")
+
+
+async def test_a_result_counts_of_a_task_that_another_broker_carries(
+    worker: httpx.AsyncClient, connection: Connection
+) -> None:
+    await add_task(connection, status=MessageStatus.QUEUED, sent_at=rows.NOW, delivery_count=0, **NOT_LEASED)
+    assert await receipt(worker, {**DONE, "delivery_count": 3}) == (True, "done")
+
+
+async def test_a_worker_is_told_that_its_task_was_withdrawn(worker: httpx.AsyncClient, connection: Connection) -> None:
+    await add_task(connection, status=MessageStatus.WITHDRAWN, **NOT_LEASED)
+    assert await receipt(worker, {**HELD, "progress": {}}, "task-progress") == (False, "withdrawn")
+    assert await receipt(worker, DONE) == (False, "withdrawn")
+
+
+async def test_progress_and_signs_of_life_leave_the_task_with_its_worker(
+    worker: httpx.AsyncClient, connection: Connection
+) -> None:
+    await add_task(connection)
+    progress = {"done": 3, "total": 10, "message": "halfway"}
+    assert await receipt(worker, {**HELD, "progress": progress}, "task-progress") == (True, "held")
+    assert await receipt(worker, {**HELD, "status": "running"}) == (True, "held")
+    task, results = await stored(connection)
+    assert task.status is MessageStatus.LEASED
+    assert [(result.status, result.progress) for result in results] == [
+        (ResultStatus.RUNNING, progress),
+        (ResultStatus.RUNNING, None),
+    ]
+
+
+async def test_a_checkpoint_is_kept_and_read_back_by_the_next_attempt(
+    worker: httpx.AsyncClient, connection: Connection
+) -> None:
+    await add_task(connection)
+    assert (await worker.get(f"{CALLBACKS}/checkpoint", params={"task_id": "job_node_0"})).json() is None
+    for phase in ("one", "two"):
+        saved = {**HELD, "phase": phase, "data": {"at": phase}, "artifacts": ["a/b.tif"]}
+        assert await receipt(worker, saved, "checkpoint") == (True, "held")
+    await TaskRepository(connection).insert(rows.task("job_node_1", retry_count=1))
+    found = (await worker.get(f"{CALLBACKS}/checkpoint", params={"task_id": "job_node_1"})).json()
+    assert (found["phase"], found["data"], found["artifacts"]) == ("two", {"at": "two"}, ["a/b.tif"])
+    assert [result.checkpoint for result in (await stored(connection))[1]] == ["one", "two"]
+
+
+async def test_a_large_output_goes_to_the_storage(
+    worker: httpx.AsyncClient, connection: Connection, tmp_path: Any
+) -> None:
+    await add_task(connection)
+    output = {"text": "x" * (1024 * 1024)}
+    assert await receipt(worker, {**DONE, "output": output}) == (True, "done")
+    assert await receipt(worker, {**DONE, "output": output}) == (False, "done")
+    (result,) = (await stored(connection))[1]
+    assert result.output is None
+    files = [file for file in (tmp_path / "storage").rglob("*") if file.is_file()]
+    assert [str(file.relative_to(tmp_path / "storage")) for file in files] == [result.output_ref]
+    assert len(files[0].read_bytes()) > 1024 * 1024
+
+
+async def test_a_failure_keeps_its_reason_and_whether_to_try_again(
+    worker: httpx.AsyncClient, connection: Connection
+) -> None:
+    await add_task(connection)
+    failed = {**HELD, "status": "failed"}
+    problem_of(await worker.post(f"{CALLBACKS}/task-result", json=failed), 422, "invalid_input")
+    assert await receipt(worker, {**failed, "error_message": "bin\0ary", "retryable": False}) == (True, "done")
+    (result,) = (await stored(connection))[1]
+    assert (result.error_message, result.retryable) == ("bin\N{REPLACEMENT CHARACTER}ary", False)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"task_id": "unknown", "status": "completed"}, 404),
+        ({"status": "completed"}, 422),
+        ({**DONE, "status": "finished"}, 422),
+        ({**DONE, "output": "nul \0"}, 422),
+        ({**DONE, "output_ref": "../../etc/passwd"}, 422),
+        ({**DONE, "output_ref": "outputs/missing.json"}, 422),
+    ],
+)
+async def test_what_is_no_result_is_refused(
+    worker: httpx.AsyncClient, connection: Connection, body: dict[str, Any], status: int
+) -> None:
+    await add_task(connection)
+    code = "not_found" if status == 404 else "invalid_input"
+    problem_of(await worker.post(f"{CALLBACKS}/task-result", json=body), status, code)
+    assert (await stored(connection))[1] == []
+
+
+ENDPOINTS = [
+    ("POST", "task-result"),
+    ("POST", "task-progress"),
+    ("POST", "checkpoint"),
+    ("GET", "checkpoint?task_id=a"),
+]
+
+
+@pytest.mark.parametrize("headers", [{}, {"X-API-Key": KEY}, {"Authorization": f"Basic {TOKEN}"}])
+@pytest.mark.parametrize(("method", "path"), ENDPOINTS)
+async def test_without_the_worker_token_the_answer_is_401(
+    visitor: httpx.AsyncClient, method: str, path: str, headers: dict[str, str]
+) -> None:
+    answer = await visitor.request(method, f"{CALLBACKS}/{path}", headers=headers)
+    assert "Bearer" in problem_of(answer, 401, "unauthenticated")["hint"]
+
+
+@pytest.mark.parametrize("wrong", ["wrong", KEY, TOKEN[:-1], TOKEN + "x", TOKEN.upper()])
+async def test_with_a_wrong_token_the_answer_is_401(visitor: httpx.AsyncClient, wrong: str) -> None:
+    headers = {"Authorization": f"Bearer {wrong}"}
+    answer = await visitor.post(f"{CALLBACKS}/task-result", json=DONE, headers=headers)
+    problem_of(answer, 401, "unauthenticated")
+    assert TOKEN not in answer.text
+
+
+@pytest.mark.parametrize("token", [None, ""])
+async def test_where_no_token_is_configured_no_worker_reports(
+    database: TestDatabase, start_api: StartApi, token: str | None
+) -> None:
+    async with start_api(database, worker_token=token) as client:
+        answer = await client.post(f"{CALLBACKS}/task-result", json=DONE, headers={"Authorization": "Bearer x"})
+        assert answer.status_code in {401, 403}
+        if token is None:
+            assert "GRATICULE_WORKER_TOKEN" in problem_of(answer, 403, "permission_denied")["hint"]
