@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from tests.conftest import HOME_VARIABLE
 from tests.e2e.installation import Program, Up
-from tests.e2e.processes import free_pair, graticule_command
+from tests.e2e.processes import free_ports, graticule_command
 
 KEPT = "kept_partner"
 KEEP = f"""
@@ -85,7 +85,7 @@ def copy_home(source: Path, target: Path) -> Path:
     Each copy has a port of its own for the database: one that is down for a moment must not lose it to another.
     """
     subprocess.run(["cp", "-a", source, target], check=True)
-    (target / "postgres.port").write_text(f"{free_pair()}\n")
+    (target / "postgres.port").write_text(f"{free_ports()}\n")
     for log in (target / "logs").iterdir():
         log.unlink()
     return target
@@ -134,7 +134,7 @@ def start_process(folder: Path) -> Iterator[StartProcess]:
     started: list[Program] = []
 
     def start(command: str, **environment: str) -> Program:
-        port = free_pair()
+        port = free_ports()
         arguments = (graticule_command(), command, "--port", str(port))
         started.append(Program(folder, *arguments, port=port, **environment))
         return started[-1]

@@ -17,7 +17,7 @@ from tests.e2e.processes import (
     clean_environment,
     end_all,
     find_process,
-    free_pair,
+    free_ports,
     graticule_command,
     processes_of,
 )
@@ -108,7 +108,7 @@ class Up(Program):
 
     def __init__(self, home: Path, *arguments: str, port: int | None = None, **environment: str) -> None:
         self.home = home
-        chosen = port or free_pair()
+        chosen = port or free_ports()
         command = (graticule_command(), "up", "--port", str(chosen), "--home", str(home), *arguments)
         self._began = time.monotonic()
         super().__init__(home.parent, *command, port=chosen, **environment)
@@ -121,7 +121,7 @@ class Up(Program):
 
     @property
     def ports(self) -> dict[str, int]:
-        return {"gateway": self.port, "orchestrator": self.port + 1}
+        return {"gateway": self.port, "orchestrator": self.port + 1, "worker": self.port + 2}
 
     @property
     def children(self) -> dict[str, RunningProcess]:

@@ -89,14 +89,18 @@ def listening_addresses(pid: int) -> set[tuple[str, int]]:
     return {_address(row[1]) for row in rows if row[3] == LISTENING and f"socket:[{row[9]}]" in sockets}
 
 
-def free_pair() -> int:
-    """Give a port that is free, and so is the next one; below those that the kernel hands out by itself."""
+def free_ports() -> int:
+    """Give a port that is free, and so are the next three; below those that the kernel hands out by itself."""
     return eventually(
         lambda: next(
-            (port for port in (randrange(12000, 32000, 2) for _ in range(50)) if is_free(port) and is_free(port + 1)),
+            (
+                port
+                for port in (randrange(12000, 32000, 4) for _ in range(50))
+                if all(is_free(port + ahead) for ahead in range(4))
+            ),
             None,
         ),
-        "a free pair of ports",
+        "free ports in a row",
     )
 
 

@@ -1,4 +1,4 @@
-"""`graticule orchestrator` and `graticule gateway` as processes of their own, beside a database of someone else's."""
+"""`graticule orchestrator`, `gateway` and `worker` as processes of their own, beside a database of someone else's."""
 
 import contextlib
 import json
@@ -16,17 +16,18 @@ from tests.conftest import TestDatabase
 from tests.e2e.conftest import StartProcess
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import Program, Up
-from tests.e2e.processes import free_pair, graticule_command, listening_addresses
+from tests.e2e.processes import free_ports, graticule_command, listening_addresses
 
-PROCESSES = ("gateway", "orchestrator")
+PROCESSES = ("gateway", "orchestrator", "worker")
 each_process = pytest.mark.parametrize("process", PROCESSES)
 
 # A process that is chosen by RUN_MODE has no way to be given a port; several tests at a time need one each.
 ON_A_FREE_PORT = """
 import sys
-from graticule.cli import main, processes
-role = getattr(processes, sys.argv.pop(1))
-role.__defaults__ = ("127.0.0.1", int(sys.argv.pop(1)))
+from graticule.cli import main, processes, worker
+name = sys.argv.pop(1)
+role = getattr(processes, name, None) or worker.worker
+role.__defaults__ = (*role.__defaults__[:-2], "127.0.0.1", int(sys.argv.pop(1)))
 main.main()
 """
 
@@ -68,7 +69,7 @@ def test_a_process_gets_ready_and_ends_with_status_0(
 def test_a_process_whose_database_is_away_is_alive_and_tells_why_it_is_not_ready(
     start_process: StartProcess, process: str
 ) -> None:
-    away = f"postgresql://someone:hunter2@127.0.0.1:{free_pair()}/nowhere"
+    away = f"postgresql://someone:hunter2@127.0.0.1:{free_ports()}/nowhere"
     program = start_process(process, GRATICULE_DATABASE_URL=away, GRATICULE_DATABASE_TIMEOUT_SECONDS="0.5")
     program.until_status("/livez", 200)
     told = reasons(program)
@@ -134,7 +135,7 @@ def test_an_outdated_schema_is_told_with_the_way_to_mend_it(
 def test_run_mode_chooses_the_process_when_no_command_is_given(
     folder: Path, database: TestDatabase, process: str
 ) -> None:
-    port = free_pair()
+    port = free_ports()
     environment = {"RUN_MODE": process, "GRATICULE_DATABASE_URL": database.url(f"graticule_{process}")}
     command = (sys.executable, "-c", ON_A_FREE_PORT, process, str(port))
     program = Program(folder, *command, port=port, **environment)
@@ -163,7 +164,7 @@ def test_json_logs_are_json_to_the_last_line_and_carry_the_request_id(
 
 
 def test_json_logs_stay_json_when_libraries_complain(start_process: StartProcess) -> None:
-    away = f"postgresql://someone:hunter2@127.0.0.1:{free_pair()}/nowhere"
+    away = f"postgresql://someone:hunter2@127.0.0.1:{free_ports()}/nowhere"
     program = start_process("orchestrator", GRATICULE_DATABASE_URL=away, LOG_FORMAT="json", LOG_LEVEL="debug")
     assert reasons(program)
     eventually(lambda: "psycopg" in program.errors, "a complaint of the connection pool")

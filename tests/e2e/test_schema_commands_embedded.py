@@ -92,18 +92,6 @@ def test_an_interrupted_command_leaves_no_database_running(stopped: Path, number
         end_all(stopped)
 
 
-def test_the_demo_shows_a_healthy_platform_and_stops_it(stopped: Path) -> None:
-    """Also from a folder of strangers' files: none of them is taken for a module."""
-    (stopped.parent / "typer.py").write_text("raise SystemExit('imported from the current folder')")
-    demo = run_on(stopped, "demo")
-    assert demo.process.returncode == 0, demo.errors
-    assert demo.output.count("healthy") == 2
-    assert "graticule_gateway" in demo.output
-    assert f"{len(TABLES)} tables" in demo.output
-    assert (stopped / "admin.key").read_text().strip() not in demo.output + demo.errors
-    assert processes_of(stopped) == []
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_demo_leaves_nothing_and_shows_no_traceback(stopped: Path, number: signal.Signals) -> None:
     demo = Program(stopped.parent, graticule_command(), "demo", GRATICULE_HOME=str(stopped))

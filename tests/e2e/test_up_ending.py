@@ -23,7 +23,7 @@ def assert_nothing_is_left(up: Up) -> None:
 def test_a_signal_ends_everything_with_status_0(home: Path, start_up: StartUp, number: signal.Signals) -> None:
     up = start_up(home).until_ready()
     everyone = up.everyone()
-    assert set(up.children) == {"gateway", "orchestrator", "postgres"}
+    assert set(up.children) == {"gateway", "orchestrator", "worker", "postgres"}
     assert up.end(number) == 0
     assert [process for process in everyone if process.running] == []
     assert_nothing_is_left(up)

@@ -13,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from tests.conftest import TestDatabase
 from tests.e2e.conftest import StartUp
 from tests.e2e.installation import Program, Up
-from tests.e2e.processes import end_all, free_pair, processes_of
+from tests.e2e.processes import end_all, free_ports, processes_of
 
 from graticule.core.models import TABLES
 from graticule.core.table import DatabaseRole
@@ -36,9 +36,9 @@ def assert_told_in_two_lines(errors: str) -> None:
     assert hint.startswith("  ")
 
 
-@pytest.mark.parametrize(("offset", "process"), [(0, "gateway"), (1, "orchestrator")])
+@pytest.mark.parametrize(("offset", "process"), [(0, "gateway"), (1, "orchestrator"), (2, "worker")])
 def test_a_taken_port_is_named_with_the_way_out(folder: Path, start_up: StartUp, offset: int, process: str) -> None:
-    port = free_pair()
+    port = free_ports()
     with socket.create_server(("127.0.0.1", port + offset)):
         up = start_up(folder / "home", port=port)
         assert up.wait() == 1
@@ -51,7 +51,7 @@ def test_a_taken_port_is_named_with_the_way_out(folder: Path, start_up: StartUp,
 
 
 def test_a_port_taken_on_all_addresses_is_found_too(folder: Path, start_up: StartUp) -> None:
-    port = free_pair()
+    port = free_ports()
     with socket.create_server(("0.0.0.0", port)):
         up = start_up(folder / "home", port=port)
         assert up.wait() == 1
@@ -71,7 +71,7 @@ def test_a_second_up_on_the_same_folder_is_refused_and_the_first_unharmed(instal
     before, logs = installation.children, sorted((installation.home / "logs").iterdir())
     second = Program(
         installation.home.parent,
-        *(sys.executable, "-m", "graticule", "up", "--port", str(free_pair()), "--home", str(installation.home)),
+        *(sys.executable, "-m", "graticule", "up", "--port", str(free_ports()), "--home", str(installation.home)),
     )
     assert second.wait() == 1
     assert_told_in_two_lines(second.errors)
@@ -83,7 +83,7 @@ def test_a_second_up_on_the_same_folder_is_refused_and_the_first_unharmed(instal
 
 
 def test_processes_that_never_get_ready_are_told_without_a_traceback(home: Path) -> None:
-    port = free_pair()
+    port = free_ports()
     up = Program(
         home.parent, *(sys.executable, "-c", IMPATIENT, "up", "--port", str(port), "--home", str(home)), port=port
     )
@@ -113,7 +113,7 @@ def test_an_existing_server_is_used_instead_of_a_cluster_of_its_own(
     up = start_up(folder / "home", GRATICULE_DATABASE_URL=database.url()).until_ready()
     password = conninfo_to_dict(database.url())["password"]
     assert up.is_ready()
-    assert set(up.children) == {"gateway", "orchestrator"}
+    assert set(up.children) == {"gateway", "orchestrator", "worker"}
     assert not (up.home / "postgres").exists()
     assert not (up.home / "credentials.json").exists()
     assert database.name in up.output
@@ -127,7 +127,7 @@ def test_an_existing_server_is_used_instead_of_a_cluster_of_its_own(
 
 
 def test_an_existing_server_that_is_away_is_told_without_its_password(folder: Path, start_up: StartUp) -> None:
-    url = f"postgresql://someone:hunter2@127.0.0.1:{free_pair()}/nowhere"
+    url = f"postgresql://someone:hunter2@127.0.0.1:{free_ports()}/nowhere"
     up = start_up(folder / "home", GRATICULE_DATABASE_URL=url)
     assert up.wait() == 1
     assert_told_in_two_lines(up.errors)
@@ -140,16 +140,17 @@ def service_login(database: TestDatabase) -> Iterator[str]:
     name = f"service_{database.name[-12:]}"
     with psycopg.connect(database.url(), autocommit=True) as connection:
         connection.execute(
-            sql.SQL("CREATE ROLE {} LOGIN PASSWORD 'service' IN ROLE {}, {}").format(
-                *map(sql.Identifier, (name, DatabaseRole.ORCHESTRATOR, DatabaseRole.GATEWAY))
+            sql.SQL("CREATE ROLE {} LOGIN PASSWORD 'service' IN ROLE {}, {}, {}").format(
+                *map(sql.Identifier, (name, DatabaseRole.ORCHESTRATOR, DatabaseRole.GATEWAY, DatabaseRole.WORKER))
             )
         )
         yield make_conninfo(database.url(), user=name, password="service")
         connection.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(name)))
 
 
-def test_the_gateway_does_not_inherit_the_secrets_of_others(
-    folder: Path, start_up: StartUp, database: TestDatabase, service_login: str
+@pytest.mark.parametrize("process", ["gateway", "worker"])
+def test_no_process_inherits_the_secrets_of_others(
+    process: str, folder: Path, start_up: StartUp, database: TestDatabase, service_login: str
 ) -> None:
     """With an existing server, too, it gets the address that it needs, and no more."""
     secret = {
@@ -160,7 +161,7 @@ def test_the_gateway_does_not_inherit_the_secrets_of_others(
     addresses = {"GRATICULE_DATABASE_URL": service_login, "GRATICULE_OWNER_DATABASE_URL": database.url()}
     up = start_up(folder / "home", **addresses, **secret).until_ready()
     owner = str(conninfo_to_dict(database.url())["password"])
-    environment = up.child("gateway").environment
+    environment = up.child(process).environment
     assert "service" in environment
     kept = [file.read_text().strip() for file in up.home.glob("*.key")]
     assert [value for value in (owner, *kept, *secret.values()) if value in environment] == []

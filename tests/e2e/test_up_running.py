@@ -18,7 +18,7 @@ from graticule.core.models import TABLES
 from graticule.core.table import DatabaseRole
 from graticule.schema.pgstac import wanted_version
 
-PROCESSES = ("gateway", "orchestrator")
+PROCESSES = ("gateway", "orchestrator", "worker")
 each_process = pytest.mark.parametrize("process", PROCESSES)
 
 
@@ -56,9 +56,12 @@ def test_the_first_start_makes_a_cluster_a_database_and_the_schema(first_start: 
 def test_the_addresses_and_places_are_printed(first_start: FirstStart) -> None:
     gateway = re.search(r"gateway +http://127\.0\.0\.1:(\d+)", first_start.output)
     orchestrator = re.search(r"orchestrator +http://127\.0\.0\.1:(\d+)", first_start.output)
+    worker = re.search(r"workers +http://127\.0\.0\.1:(\d+)\n", first_start.output)
     assert gateway
     assert orchestrator
+    assert worker
     assert int(orchestrator[1]) == int(gateway[1]) + 1
+    assert int(worker[1]) == int(gateway[1]) + 2
     assert str(first_start.home / "logs") in first_start.output
     assert str(first_start.home / "admin.key") in first_start.output
 
@@ -148,13 +151,16 @@ def test_no_secret_is_printed_or_logged(used: Up) -> None:
 
 def test_no_secret_is_in_any_command_line(used: Up) -> None:
     everyone = used.everyone()
-    assert len(everyone) > 8  # itself, its three children and the database's processes
+    assert len(everyone) > 9  # itself, its four children and the database's processes
     assert shown_in("\n".join(" ".join(process.command) for process in everyone), used.home) == []
 
 
-def test_the_gateway_knows_its_own_login_and_nothing_more(installation: Up) -> None:
-    environment = installation.child("gateway").environment
-    assert shown_in(environment, installation.home) == [DatabaseRole.GATEWAY]
+@pytest.mark.parametrize(("process", "role"), [("gateway", DatabaseRole.GATEWAY), ("worker", DatabaseRole.WORKER)])
+def test_the_gateway_and_the_worker_know_their_own_login_and_nothing_more(
+    installation: Up, process: str, role: DatabaseRole
+) -> None:
+    environment = installation.child(process).environment
+    assert shown_in(environment, installation.home) == [role]
 
 
 def test_the_orchestrator_knows_the_key_and_two_logins(installation: Up) -> None:

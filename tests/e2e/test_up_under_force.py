@@ -29,7 +29,9 @@ def until_replaced(up: Up, name: str) -> None:
     )
 
 
-@pytest.mark.parametrize(("name", "other"), [("gateway", "orchestrator"), ("orchestrator", "gateway")])
+@pytest.mark.parametrize(
+    ("name", "other"), [("gateway", "orchestrator"), ("orchestrator", "gateway"), ("worker", "orchestrator")]
+)
 def test_a_killed_process_is_started_again_beside_the_others(
     home: Path, start_up: StartUp, name: str, other: str
 ) -> None:
@@ -39,7 +41,8 @@ def test_a_killed_process_is_started_again_beside_the_others(
     assert {each: up.children[each] for each in (other, "postgres")} == {
         each: before[each] for each in (other, "postgres")
     }
-    assert f"The {name} ended with signal SIGKILL; it is started again." in up.errors
+    told = {"worker": "worker-1"}.get(name, name)
+    assert f"The {told} ended with signal SIGKILL; it is started again." in up.errors
     assert up.get("/health", up.ports[name]).json()["process"] == name
     assert up.end() == 0
     assert processes_of(home) == []
@@ -136,7 +139,7 @@ def test_a_pid_file_with_the_number_of_another_program_keeps_nothing_from_starti
 
 def test_sessions_that_the_server_ends_are_replaced_under_the_same_processes(installation: Up) -> None:
     up, before = installation, installation.children
-    names = f"'{DatabaseRole.GATEWAY}', '{DatabaseRole.ORCHESTRATOR}'"
+    names = f"'{DatabaseRole.GATEWAY}', '{DatabaseRole.ORCHESTRATOR}', '{DatabaseRole.WORKER}'"
     up.query(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename IN ({names})")
     eventually(up.is_ready, "ready again")
     assert up.children == before

@@ -1,5 +1,7 @@
 """Where commands write: results to standard output, the story to standard error. Text is printed to the letter."""
 
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.text import Text
 
@@ -27,6 +29,19 @@ def fail(message: str, hint: str | None = None) -> None:
     _tell("✗", "red", message)
     if hint:
         story.print(f"  {hint}", soft_wrap=True)
+
+
+def print_columns(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows in columns; a terminal cuts a line at its end, and a program gets all of it."""
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    for number, row in enumerate([heads, *rows]):
+        line = "  ".join(f"{_flat(cell):<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+        style = "bold" if number == 0 else ""
+        out.print(Text(line, style, no_wrap=True, overflow="ellipsis"), soft_wrap=not out.is_terminal)
+
+
+def _flat(cell: str) -> str:
+    return " ".join(cell.splitlines())
 
 
 def _tell(sign: str, style: str, sentence: str) -> None:

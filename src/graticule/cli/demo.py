@@ -1,10 +1,11 @@
-"""`graticule demo`: the platform from nothing to healthy, in one go."""
+"""`graticule demo`: the platform from nothing to a job that is done, in one go."""
 
 import os
 import shutil
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
 
 from rich.table import Table
 
@@ -14,33 +15,36 @@ from graticule.cli.settings import load_settings
 from graticule.cli.up import run_until_signal
 
 if TYPE_CHECKING:
-    import httpx
-
+    from graticule.cli.client import Document
     from graticule.cli.installation import Installation
     from graticule.config import Settings
 
+WORKFLOW: Final = "demo"
+INPUTS: Final = {"chunks": 40, "failure_rate": 0.35}
+GO_ON: Final = """
+  Start it to stay:    {command} up
+  Submit a job:        {command} submit demo -p chunks=40 --watch
+  What else there is:  {command} --help
+"""
+
 
 def demo() -> None:
-    """Start the platform, show that it is healthy and what it made, and stop it again."""
+    """Start the platform, run a job with a conditional and a fan-out live, and stop it again."""
     run_until_signal(_demo(load_settings()), status=130)  # it was to come to an end by itself
 
 
 async def _demo(settings: "Settings") -> None:
-    import httpx
-
-    from graticule.cli.installation import run_installation
-    from graticule.embedded.ports import free_pair
+    from graticule.cli.installation import free_ports, run_installation
 
     began = time.monotonic()
-    say("Starting a database, an orchestrator and a gateway.")
-    async with run_installation(settings, "127.0.0.1", free_pair(GATEWAY_PORT), say) as running:
+    say("Starting a database, an orchestrator, a gateway and a worker.")
+    async with run_installation(settings, "127.0.0.1", free_ports(GATEWAY_PORT, 3), say) as running:
         done(f"Ready after {time.monotonic() - began:.1f} s.")
-        async with httpx.AsyncClient(timeout=30) as client:
-            await _show_health(client, running)
-            await _show_schema(client, running)
+        await _show_installation(running)
+        await _show_job(running)
     done(f"Everything is stopped; the data stays in {running.home}.")
     command = _own_command()
-    out.print(f"\n  Start it to stay:    {command} up\n  What else there is:  {command} --help\n", soft_wrap=True)
+    out.print(GO_ON.format(command=command), soft_wrap=True)
 
 
 def _own_command() -> str:
@@ -48,34 +52,45 @@ def _own_command() -> str:
     return "graticule" if shutil.which("graticule") else os.path.relpath(sys.argv[0])
 
 
-async def _show_health(client: "httpx.AsyncClient", running: "Installation") -> None:
-    table = Table("process", "address", "health", "database role", box=None, header_style="bold")
-    for address in (running.gateway, running.orchestrator):
-        health: dict[str, Any] = (await client.get(f"{address}/health")).raise_for_status().json()
-        database = health["checks"]["database"]["detail"]
-        table.add_row(
-            health["process"],
-            address,
-            f"{health['status']}, {database['latency_ms']:.1f} ms",
-            database["role"],
-        )
+async def _show_installation(running: "Installation") -> None:
+    """Tell in a few lines what runs and what was made."""
+    import httpx
+
+    async with httpx.AsyncClient(timeout=30, trust_env=False) as client:
+        table = Table("process", "address", "health", "database role", box=None, header_style="bold")
+        for address in (running.gateway, running.orchestrator, *running.workers):
+            table.add_row(*_health((await client.get(f"{address}/health")).raise_for_status().json(), address))
+        headers = {"X-API-Key": running.admin_key.value}
+        bootstrap = f"{running.orchestrator}/api/v1/bootstrap"
+        status = (await client.get(f"{bootstrap}/status", headers=headers)).raise_for_status().json()
+        tables = (await client.get(f"{bootstrap}/tables", headers=headers)).raise_for_status().json()["items"]
+    server = status["server_version"].split()[0]
+    versions = f"PostgreSQL {server}, PostGIS {status['postgis_version']}, pgstac {status['pgstac_version']}"
     out.print()
     out.print(table)
+    out.print(f"\n {versions}; {len(tables)} tables, schema current.\n", soft_wrap=True)
 
 
-async def _show_schema(client: "httpx.AsyncClient", running: "Installation") -> None:
-    headers = {"X-API-Key": running.admin_key.value}
-    bootstrap = f"{running.orchestrator}/api/v1/bootstrap"
-    status: dict[str, Any] = (await client.get(f"{bootstrap}/status", headers=headers)).raise_for_status().json()
-    tables = (await client.get(f"{bootstrap}/tables", headers=headers)).raise_for_status().json()["items"]
-    shown = Table("what it made", "", box=None, header_style="bold")
-    shown.add_row("data folder", str(running.home))
-    shown.add_row("database", running.database)
-    versions = (f"PostgreSQL {status['server_version'].split()[0]}", f"PostGIS {status['postgis_version']}")
-    shown.add_row("with", f"{', '.join(versions)}, pgstac {status['pgstac_version']}")
-    shown.add_row("schema", f"{len(tables)} tables with {sum(table['indexes'] for table in tables)} indexes, current")
-    shown.add_row("seed rows", ", ".join(f"{table['rows']} in {table['name']}" for table in tables if table["rows"]))
-    shown.add_row("admin key", str(running.admin_key.place))
-    out.print()
-    out.print(shown)
+def _health(health: "Document", address: str) -> tuple[str, str, str, str]:
+    database = health["checks"]["database"]["detail"]
+    return health["process"], address, f"{health['status']}, {database['latency_ms']:.1f} ms", database["role"]
+
+
+async def _show_job(running: "Installation") -> None:
+    """Submit the demonstration and show it to its end; in a terminal, then also what the audit trail says of it."""
+    from graticule.cli.client import ApiClient, Server
+    from graticule.cli.event_lines import FoldedLines
+    from graticule.cli.watch import watch_job
+
+    async with ApiClient(Server(running.orchestrator, running.admin_key.value)) as client:
+        job, _ = await client.submit({"workflow_id": WORKFLOW, "input_params": INPUTS, "submitted_by": "demo"})
+        done(f"Submitted the workflow {WORKFLOW}: a conditional, and a fan-out of tasks that fail by chance.")
+        out.print()
+        await watch_job(client, job["job_id"])
+        if out.is_terminal:  # elsewhere the lines were printed as they came
+            out.print("\n Every step left an event, in short:\n")
+            lines = FoldedLines(datetime.fromisoformat(job["created_at"]))
+            async for event in client.events(job["job_id"]):
+                for line in lines.take(event):
+                    out.print(line, soft_wrap=True)
     out.print()

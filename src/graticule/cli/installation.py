@@ -2,32 +2,38 @@
 
 import asyncio
 import contextlib
+import itertools
 import os
 import secrets
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 
 from graticule.cli.local_database import Announce, DatabaseUrls, local_database
+from graticule.cli.running import RunningInstallation, noted
 from graticule.cli.settings import absolute_home
-from graticule.cli.supervisor import Child, start_log
+from graticule.cli.supervisor import GRACE_SECONDS, Child, start_log
 from graticule.config import Settings
 from graticule.core.errors import ConfigurationError, Unavailable
 from graticule.embedded.files import write_atomically
 from graticule.embedded.location import prepare_home
-from graticule.embedded.ports import free_pair, is_free
+from graticule.embedded.ports import is_free
 from graticule.embedded.server_user import ServerUser
 
 READY_WITHIN_SECONDS = 60.0
 PROBE_EVERY_SECONDS = 0.1
+WORKER_QUEUES = "functionapp-tasks,container-tasks"
+STOPPING_SECONDS = 10.0  # what a worker needs beyond the grace that it gives to its tasks
+LAST_PORT = 65535
 NOT_INHERITED = frozenset(
     {
         "RUN_MODE",
         "GRATICULE_RUN_MODE",
         "GRATICULE_OWNER_DATABASE_URL",
         "GRATICULE_ADMIN_KEY",
+        "GRATICULE_WORKER_TOKEN",
         "POSTGRES_PASSWORD",
         "GRATICULE_POSTGRES_PASSWORD",
     }
@@ -52,6 +58,7 @@ class Installation:
 
     gateway: str
     orchestrator: str
+    workers: tuple[str, ...]
     database: str
     home: Path
     logs: Path
@@ -59,44 +66,94 @@ class Installation:
 
 
 @contextlib.asynccontextmanager
-async def run_installation(settings: Settings, host: str, port: int, announce: Announce) -> AsyncIterator[Installation]:
+async def run_installation(
+    settings: Settings, host: str, port: int, announce: Announce, *, workers: int = 1
+) -> AsyncIterator[Installation]:
     """Start everything, give it when it is ready, and stop it in order at the end."""
-    check_ports(port)
+    check_ports(port, workers)
     home = prepare_home(absolute_home(settings), ServerUser.choose())
     key = admin_key(settings, home)
     async with local_database(settings, home, announce) as urls:
         running = Installation(
             gateway=_address(host, port),
             orchestrator=_address(host, port + 1),
+            workers=tuple(_address(host, port + 2 + number) for number in range(workers)),
             database=urls.place,
             home=home,
             logs=home / "logs",
             admin_key=key,
         )
-        ports = {"orchestrator": port + 1, "gateway": port}
+        environments = _environments(settings, running, urls)
         children = [
-            Child(
-                name=name,
-                arguments=(name, "--host", host, "--port", str(ports[name])),
-                environment=environment,
-                log=start_log(running.logs, name),
-                announce=announce,
-            )
-            for name, environment in _environments(running, urls).items()
+            [
+                Child(
+                    name=process.name,
+                    arguments=(*process.command, "--host", host, "--port", str(process.port)),
+                    environment=environments[process.command[0]],
+                    log=start_log(running.logs, process.name),
+                    announce=announce,
+                    grace_seconds=process.grace_seconds,
+                )
+                for process in group
+            ]
+            for group in _processes(settings, port, workers)
         ]
         async with _supervised(children):
             await _until_ready(running)
-            yield running
+            with noted(home, _note(running)):
+                yield running
 
 
-def check_ports(port: int) -> None:
-    """Refuse early, and clearly, when a port that we need is taken."""
-    for wanted, process in ((port, "gateway"), (port + 1, "orchestrator")):
-        if not is_free(wanted):
+@dataclass(frozen=True, slots=True)
+class _Process:
+    """A process to start: its name, its command, its port, and how long it may take to stop."""
+
+    name: str
+    command: tuple[str, ...]
+    port: int
+    grace_seconds: float = GRACE_SECONDS
+
+
+def _processes(settings: Settings, port: int, workers: int) -> list[list[_Process]]:
+    """Give the processes in the order in which they stop.
+
+    The gateway takes no more requests; the workers hand their tasks back; the orchestrator, last, its jobs.
+    """
+    grace = settings.worker_grace_seconds + STOPPING_SECONDS
+    serve = ("worker", "--queues", WORKER_QUEUES)
+    return [
+        [_Process("gateway", ("gateway",), port)],
+        [_Process(f"worker-{number + 1}", serve, port + 2 + number, grace) for number in range(workers)],
+        [_Process("orchestrator", ("orchestrator",), port + 1)],
+    ]
+
+
+def _note(running: Installation) -> RunningInstallation:
+    return RunningInstallation(os.getpid(), running.gateway, running.orchestrator, running.workers)
+
+
+def check_ports(port: int, workers: int) -> None:
+    """Refuse early, and clearly, when a port that we need is taken, or there is none of that number."""
+    names = ("gateway", "orchestrator", *(f"worker {number + 1}" for number in range(workers)))
+    for wanted, process in enumerate(names, start=port):
+        if wanted > LAST_PORT or not is_free(wanted):
+            reason = "is in use by another program" if wanted <= LAST_PORT else "does not exist"
+            proposed = free_ports(port, len(names))
             raise ConfigurationError(
-                f"Port {wanted}, which the {process} needs, is in use by another program.",
-                hint=f"End that program, or choose another pair of ports: graticule up --port {free_pair(port)}.",
+                f"Port {wanted}, which the {process} needs, {reason}.",
+                hint=f"End that program, or choose {len(names)} other ports: graticule up --port {proposed}.",
             )
+
+
+def free_ports(start: int, count: int) -> int:
+    """Give the first of so many neighbouring ports that are all free, at or after `start` when possible."""
+    firsts = itertools.chain(range(start, LAST_PORT + 2 - count, count), range(1024, start, count))
+    found = next((first for first in firsts if all(is_free(first + ahead) for ahead in range(count))), None)
+    if found is None:
+        raise ConfigurationError(
+            f"There are no {count} free ports in a row on this machine.", hint="End some programs."
+        )
+    return found
 
 
 def admin_key(settings: Settings, home: Path) -> AdminKey:
@@ -111,34 +168,42 @@ def admin_key(settings: Settings, home: Path) -> AdminKey:
     return AdminKey(path, value, is_new=True)
 
 
-def _environments(running: Installation, urls: DatabaseUrls) -> dict[str, dict[str, str]]:
-    """Give each process what it may know: the gateway not the key, and of the embedded database no other login."""
+def _environments(settings: Settings, running: Installation, urls: DatabaseUrls) -> Mapping[str, dict[str, str]]:
+    """Give each process what it may know: only the orchestrator the key, and of the embedded logins each its own."""
     shared = {name: value for name, value in os.environ.items() if name.upper() not in NOT_INHERITED}
     shared["GRATICULE_HOME"] = str(running.home)
+    token = settings.worker_token
+    reporting = {} if token is None else {"GRATICULE_WORKER_TOKEN": token.get_secret_value()}
     orchestrator = {
         "GRATICULE_DATABASE_URL": urls.orchestrator,
         "GRATICULE_OWNER_DATABASE_URL": urls.owner,
         "GRATICULE_ADMIN_KEY": running.admin_key.value,
     }
-    return {"orchestrator": shared | orchestrator, "gateway": shared | {"GRATICULE_DATABASE_URL": urls.gateway}}
+    return {
+        "orchestrator": shared | reporting | orchestrator,
+        "gateway": shared | {"GRATICULE_DATABASE_URL": urls.gateway},
+        "worker": shared | reporting | {"GRATICULE_DATABASE_URL": urls.worker},
+    }
 
 
 @contextlib.asynccontextmanager
-async def _supervised(children: Iterable[Child]) -> AsyncIterator[None]:
+async def _supervised(groups: Sequence[Sequence[Child]]) -> AsyncIterator[None]:
+    """Start all at once; at the end, stop one group after the other."""
     # No TaskGroup: it would wrap an error of ours in a group, and the command line could not tell it plainly.
-    tasks = [asyncio.create_task(child.supervise(), name=child.name) for child in children]
+    tasks = [[asyncio.create_task(child.supervise(), name=child.name) for child in group] for group in groups]
     try:
         yield
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        for group in tasks:
+            for task in group:
+                task.cancel()
+            await asyncio.gather(*group, return_exceptions=True)
 
 
 async def _until_ready(running: Installation) -> None:
-    """Wait until both processes answer that they are ready."""
-    async with httpx.AsyncClient(timeout=5) as client:
-        for address in (running.gateway, running.orchestrator):
+    """Wait until every process answers that it is ready."""
+    async with httpx.AsyncClient(timeout=5, trust_env=False) as client:
+        for address in (running.gateway, running.orchestrator, *running.workers):
             await _until_answer(client, f"{address}/readyz", running.logs)
 
 

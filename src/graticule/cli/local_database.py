@@ -27,6 +27,7 @@ class DatabaseUrls:
     owner: str = field(repr=False)
     orchestrator: str = field(repr=False)
     gateway: str = field(repr=False)
+    worker: str = field(repr=False)
     place: str
 
 
@@ -38,7 +39,7 @@ async def local_database(settings: Settings, home: Path, announce: Announce) -> 
         url = external.get_secret_value()
         owner = owner_url(settings) or url
         await _migrate(owner, announce)
-        yield DatabaseUrls(owner=owner, orchestrator=url, gateway=url, place=str(external))
+        yield DatabaseUrls(owner=owner, orchestrator=url, gateway=url, worker=url, place=str(external))
         return
     async with Cluster.of(home, preferred=settings.pg_bin, announce=announce) as cluster:
         urls = await _provision(cluster, settings.postgres_db, home, announce)
@@ -55,6 +56,7 @@ async def _provision(cluster: Cluster, database: str, home: Path, announce: Anno
         owner=cluster.url(DatabaseRole.OWNER, database),  # not the administrator's: no process needs that one
         orchestrator=cluster.url(DatabaseRole.ORCHESTRATOR, database),
         gateway=cluster.url(DatabaseRole.GATEWAY, database),
+        worker=cluster.url(DatabaseRole.WORKER, database),
         place=f"{database} on 127.0.0.1:{cluster.port}",
     )
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from graticule import __version__
-from graticule.cli import demo, doctor, processes, schema, up
+from graticule.cli import dead_letters, demo, doctor, jobs, processes, prune, schema, up, worker, workflow
 from graticule.cli.console import fail, out
 from graticule.cli.settings import load_settings
 from graticule.core.errors import GraticuleError
@@ -18,12 +18,19 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-app.command()(up.up)
-app.command()(demo.demo)
-app.command()(doctor.doctor)
-app.command()(processes.orchestrator)
-app.command()(processes.gateway)
-app.add_typer(schema.app, name="schema")
+JOBS, PROCESSES, CARE = "Jobs", "Processes", "Care"
+app.command(rich_help_panel=PROCESSES)(up.up)
+app.command(rich_help_panel=PROCESSES)(processes.orchestrator)
+app.command(rich_help_panel=PROCESSES)(processes.gateway)
+app.command(rich_help_panel=PROCESSES)(worker.worker)
+app.command(rich_help_panel=PROCESSES)(demo.demo)
+for command in (jobs.submit, jobs.jobs, jobs.watch, jobs.events, jobs.cancel, jobs.retry):
+    app.command(rich_help_panel=JOBS)(command)
+app.add_typer(dead_letters.app, name="dead-letters", rich_help_panel=JOBS)
+app.add_typer(workflow.app, name="workflow", rich_help_panel=JOBS)
+app.add_typer(schema.app, name="schema", rich_help_panel=CARE)
+app.command(rich_help_panel=CARE)(prune.prune)
+app.command(rich_help_panel=CARE)(doctor.doctor)
 
 
 def _print_version(wanted: bool) -> None:
@@ -41,7 +48,7 @@ def choose(
 ) -> None:
     """Graticule: partners' rasters and vectors in, reviewed and versioned map services out.
 
-    Without a command, the variable RUN_MODE chooses the role: up, orchestrator or gateway.
+    Without a command, the variable RUN_MODE chooses the role: up, orchestrator, gateway or worker.
     """
     if context.invoked_subcommand is not None:
         return
@@ -53,7 +60,7 @@ def choose(
         context.command.main(args=[mode.value], prog_name="graticule", standalone_mode=False)
 
 
-@app.command()
+@app.command(rich_help_panel=CARE)
 def config() -> None:
     """Print all settings as JSON, with secrets masked."""
     out.print_json(json.dumps(load_settings().shown()))

@@ -23,13 +23,13 @@ Port = Annotated[int, typer.Option(envvar="GRATICULE_PORT", min=1, max=65535, he
 
 
 def orchestrator(host: Host = "127.0.0.1", port: Port = ORCHESTRATOR_PORT) -> None:
-    """Run an orchestrator: the API with write authority."""
+    """Run an orchestrator: the API with write authority, and the loop that advances jobs."""
     from graticule.api.app import create_api
     from graticule.cli.connection import owner_url, process_url
 
-    settings = load_settings()
+    settings = begin(RunMode.ORCHESTRATOR)
     url = process_url(settings, DatabaseRole.ORCHESTRATOR)
-    _run(RunMode.ORCHESTRATOR, settings, create_api(settings, url, owner_url(settings)), host, port)
+    run(create_api(settings, url, owner_url(settings)), host, port)
 
 
 def gateway(host: Host = "127.0.0.1", port: Port = GATEWAY_PORT) -> None:
@@ -37,14 +37,21 @@ def gateway(host: Host = "127.0.0.1", port: Port = GATEWAY_PORT) -> None:
     from graticule.cli.connection import process_url
     from graticule.gateway.app import create_gateway
 
-    settings = load_settings()
-    url = process_url(settings, DatabaseRole.GATEWAY)
-    _run(RunMode.GATEWAY, settings, create_gateway(settings, url), host, port)
+    settings = begin(RunMode.GATEWAY)
+    run(create_gateway(settings, process_url(settings, DatabaseRole.GATEWAY)), host, port)
 
 
-def _run(process: RunMode, settings: Settings, app: "FastAPI", host: str, port: int) -> None:
-    from graticule.http.server import serve
+def begin(process: RunMode) -> Settings:
+    """Read the settings and begin to log as they say, before anything has something to log."""
     from graticule.logs import configure_logging
 
+    settings = load_settings()
     configure_logging(settings.log_level, settings.log_format, process)
+    return settings
+
+
+def run(app: "FastAPI", host: str, port: int) -> None:
+    """Serve an application until a signal comes."""
+    from graticule.http.server import serve
+
     asyncio.run(serve(app, host, port))

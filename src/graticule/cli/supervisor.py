@@ -33,6 +33,7 @@ class Child:
     environment: Mapping[str, str] = field(repr=False)  # it carries passwords
     log: Path
     announce: Callable[[str], None]
+    grace_seconds: float = GRACE_SECONDS
     process: asyncio.subprocess.Process | None = None
 
     async def supervise(self) -> None:
@@ -79,9 +80,9 @@ class Child:
         with contextlib.suppress(ProcessLookupError):
             self.process.terminate()
         try:
-            await asyncio.wait_for(self.process.wait(), GRACE_SECONDS)
+            await asyncio.wait_for(self.process.wait(), self.grace_seconds)
         except TimeoutError:
-            self.announce(f"The {self.name} did not stop within {GRACE_SECONDS:.0f} s and is killed.")
+            self.announce(f"The {self.name} did not stop within {self.grace_seconds:.0f} s and is killed.")
             with contextlib.suppress(ProcessLookupError):
                 self.process.kill()
             await self.process.wait()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graticule.cli.console import done, out, say, warn
+from graticule.cli.console import done, out, say
 from graticule.cli.processes import GATEWAY_PORT, Host
 from graticule.cli.settings import load_settings
 
@@ -22,31 +22,31 @@ def up(
     port: Annotated[
         int,
         typer.Option(
-            envvar="GRATICULE_PORT", min=1, max=65534, help="The gateway's port; the orchestrator's is the next one."
+            envvar="GRATICULE_PORT",
+            min=1,
+            max=65534,
+            help="The gateway's port; the orchestrator's is the next one, then those of the workers' health.",
         ),
     ] = GATEWAY_PORT,
     host: Host = "127.0.0.1",
     home: Annotated[
         Path | None, typer.Option(help="The data folder; by default GRATICULE_HOME, or .graticule.")
     ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=0, help="Worker processes to start. This version has no worker to start yet.")
-    ] = None,
+    workers: Annotated[int, typer.Option(min=0, max=64, help="How many worker processes to start.")] = 1,
 ) -> None:
-    """Run everything on this machine: a database, an orchestrator and a gateway, supervised, until Ctrl-C.
+    """Run everything on this machine: a database, an orchestrator, a gateway and workers, until Ctrl-C.
 
     The database is a private PostgreSQL in the data folder, or the server that GRATICULE_DATABASE_URL names.
+    A process that dies is started again.
     """
-    if workers:
-        warn("This version has no worker to start yet; --workers is passed over.")
-    run_until_signal(_up(load_settings(home=home), host, port))
+    run_until_signal(_up(load_settings(home=home), host, port, workers))
 
 
-async def _up(settings: "Settings", host: str, port: int) -> None:
+async def _up(settings: "Settings", host: str, port: int, workers: int) -> None:
     from graticule.cli.installation import run_installation
 
     began = time.monotonic()
-    async with run_installation(settings, host, port, say) as running:
+    async with run_installation(settings, host, port, say, workers=workers) as running:
         _tell(running, time.monotonic() - began)
         await asyncio.Event().wait()
 
@@ -80,6 +80,7 @@ def _tell(running: "Installation", seconds: float) -> None:
     lines = {
         "gateway": running.gateway,
         "orchestrator": running.orchestrator,
+        "workers": ", ".join(running.workers) or "none",
         "database": running.database,
         "data folder": running.home,
         "logs": running.logs,

@@ -16,7 +16,10 @@ from graticule.cli.installation import AdminKey, Installation
 from graticule.cli.supervisor import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, PROVEN_AFTER_SECONDS, next_pause
 from graticule.core.errors import GraticuleError, Unavailable
 
-COMMANDS = ["up", "demo", "doctor", "orchestrator", "gateway", "config", "schema"]
+COMMANDS = [
+    *("up", "demo", "doctor", "orchestrator", "gateway", "worker", "config", "schema", "workflow", "prune"),
+    *("submit", "jobs", "watch", "events", "cancel", "retry", "dead-letters"),
+]
 SCHEMA_COMMANDS = ["status", "tables", "ddl", "deploy", "migrate", "rebuild"]
 SECRET = "Zq7hunterXk9rabbit"
 
@@ -80,7 +83,7 @@ def test_help_answers_at_once_because_nothing_heavy_is_imported_for_it() -> None
     assert {"fastapi", "uvicorn", "httpx", "starlette", "pypgstac"} & set(found.stdout.split()) == set()
 
 
-@pytest.mark.parametrize("role", ["gateway", "orchestrator"])
+@pytest.mark.parametrize("role", ["gateway", "orchestrator", "worker"])
 @pytest.mark.parametrize("name", ["RUN_MODE", "GRATICULE_RUN_MODE"])
 def test_the_role_is_chosen_by_a_variable(monkeypatch: pytest.MonkeyPatch, role: str, name: str) -> None:
     served: list[tuple[str, str, int]] = []
@@ -94,7 +97,7 @@ def test_the_role_is_chosen_by_a_variable(monkeypatch: pytest.MonkeyPatch, role:
     for place in ({}, {"GRATICULE_HOST": "0.0.0.0", "GRATICULE_PORT": "9000"}):
         result = run(variables=variables | place)
         assert result.code == 0, result.err
-    default_port = {"gateway": 8000, "orchestrator": 8001}[role]
+    default_port = {"gateway": 8000, "orchestrator": 8001, "worker": 8002}[role]
     assert served == [(f"Graticule {role}", "127.0.0.1", default_port), (f"Graticule {role}", "0.0.0.0", 9000)]
 
 
@@ -102,7 +105,7 @@ def test_a_command_wins_over_the_role_of_the_variable() -> None:
     assert run("config", variables={"RUN_MODE": "gateway"}).out.startswith("{")
 
 
-@pytest.mark.parametrize("command", ["orchestrator", "gateway"])
+@pytest.mark.parametrize("command", ["orchestrator", "gateway", "worker"])
 def test_a_foreseen_error_is_told_in_two_lines(command: str, tmp_path: Path) -> None:
     problem, hint = assert_told_in_two_lines(run(command, variables={"GRATICULE_HOME": str(tmp_path)}))
     assert str(tmp_path) in problem
@@ -146,6 +149,7 @@ def told(console: Console, *, is_new: bool) -> str:
     running = Installation(
         gateway="http://127.0.0.1:8000",
         orchestrator="http://127.0.0.1:8001",
+        workers=("http://127.0.0.1:8002",),
         database=f"graticule on {LONG_HOME}",
         home=LONG_HOME,
         logs=LONG_HOME / "logs",

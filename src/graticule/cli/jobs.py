@@ -1,0 +1,208 @@
+"""`graticule submit`, `jobs`, `watch`, `events`, `cancel`, `retry`: jobs from the command line."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from graticule.cli.console import done, out, print_columns, say
+from graticule.cli.settings import load_settings
+from graticule.core.states import JobStatus
+
+if TYPE_CHECKING:
+    from graticule.cli.client import ApiClient, Document
+
+T = TypeVar("T")
+
+ServerAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--server",
+        envvar="GRATICULE_API_URL",
+        help="The orchestrator's address; by default that of what runs in the data folder.",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="The job's id.")]
+
+
+def call(server: str | None, action: "Callable[[ApiClient], Awaitable[T]]") -> T:
+    """Run an action with a client of the server that is meant."""
+    from graticule.cli.client import ApiClient, Server
+
+    async def run() -> T:
+        async with ApiClient(Server.locate(load_settings(), server)) as client:
+            return await action(client)
+
+    return asyncio.run(run())
+
+
+def submit(
+    workflow: Annotated[str, typer.Argument(metavar="WORKFLOW", help="The workflow's id, as `demo`.")],
+    *,
+    param: Annotated[
+        list[str] | None,
+        typer.Option("--param", "-p", metavar="KEY=VALUE", help="An input; may be repeated. Arrays: JSON, or @FILE."),
+    ] = None,
+    params_file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Inputs as a JSON object; `-` reads standard input.")
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option(metavar="KEY", help="A second submission with the same key gives the first job.")
+    ] = None,
+    priority: Annotated[int, typer.Option(min=0, max=10, help="0 is normal, 10 most urgent.")] = 0,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Show the job until it ends.")] = False,
+    server: ServerAddress = None,
+    as_json: AsJson = False,
+) -> None:
+    """Submit a job and print its id. A value becomes what the workflow declares: text stays text.
+
+    With --watch it exits with 0 when the job completed, and with 1 when it failed or was cancelled.
+
+    Examples:
+
+      graticule submit demo --watch
+
+      graticule submit demo -p size_mb=50 -p chunks=4 --priority 5
+
+      graticule submit demo --params-file inputs.json --key import-2026-03
+    """
+    from graticule.cli.submission import Wanted, submit_job
+
+    wanted = Wanted(workflow, param or [], params_file, key, priority)
+    with _watching() if watch else contextlib.nullcontext():
+        _finish(call(server, lambda client: submit_job(client, wanted, watch=watch, as_json=as_json)), watch)
+
+
+def _finish(job: "Document", watched: bool) -> None:
+    """End with the status of a job that was watched."""
+    if watched and job["status"] != JobStatus.COMPLETED:
+        raise typer.Exit(1)
+
+
+@contextlib.contextmanager
+def _watching() -> Iterator[None]:
+    """An interrupt ends the watching, not the job."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say("The job goes on; `graticule watch` shows it again, `graticule cancel` ends it.")
+        raise typer.Exit(130) from None
+
+
+def watch(job: JobArgument, server: ServerAddress = None) -> None:
+    """Show a job live until it ends: its nodes, fan-outs with their progress, retries and times.
+
+    Exits with 0 when the job completed, and with 1 when it failed or was cancelled.
+    """
+
+    async def show(client: "ApiClient") -> "Document":
+        from graticule.cli.watch import watch_job
+
+        return (await watch_job(client, job)).job
+
+    with _watching():
+        _finish(call(server, show), watched=True)
+
+
+def jobs(
+    status: Annotated[JobStatus | None, typer.Option(help="Only jobs that stand there.")] = None,
+    workflow: Annotated[str | None, typer.Option(help="Only jobs of this workflow.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most.")] = 20,
+    server: ServerAddress = None,
+    as_json: AsJson = False,
+) -> None:
+    """List jobs, newest first.
+
+    Example:
+
+      graticule jobs --status failed --workflow demo
+    """
+    found = call(server, lambda client: client.jobs(limit, status=status, workflow_id=workflow))
+    if as_json:
+        print_json(found)
+        return
+    if not found:
+        say("There is no such job." if status or workflow else "There is no job yet: `graticule submit demo --watch`.")
+        return
+    print_columns(("job", "workflow", "status", "created", "took", "error"), [_row(job) for job in found])
+
+
+def _row(job: "Document") -> tuple[str, ...]:
+    from graticule.cli.job_picture import seconds_between, told_seconds
+    from graticule.cli.job_tree import SIGNS
+
+    status = f"{SIGNS[job['status']][0]} {job['status']}"
+    created = datetime.fromisoformat(job["created_at"]).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    took = told_seconds(seconds_between(job["created_at"], job["ended_at"]))
+    return job["job_id"], job["workflow_id"], status, created, took, job["error_message"] or ""
+
+
+def events(
+    job: JobArgument,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job ends.")] = False,
+    server: ServerAddress = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document per line.")] = False,
+) -> None:
+    """Print the events of a job in order: when, what, to which node.
+
+    Example:
+
+      graticule events 019c5c1e3fd07e0c1d4b2a990f1c6a55 --follow
+    """
+
+    async def tell(client: "ApiClient") -> None:
+        from graticule.cli.event_feed import follow_events
+        from graticule.cli.event_lines import event_line
+
+        began: datetime | None = None
+        async for event in follow_events(client, job) if follow else client.events(job):
+            began = began or datetime.fromisoformat(event["created_at"])
+            line = json.dumps(event, ensure_ascii=False) if as_json else event_line(event, began)
+            out.print(line, soft_wrap=True)
+
+    with _watching():
+        call(server, tell)
+
+
+def cancel(job: JobArgument, server: ServerAddress = None, as_json: AsJson = False) -> None:
+    """End a job: queued tasks are withdrawn, running ones are told to stop."""
+    found = call(server, lambda client: client.cancel(job))
+    if as_json:
+        print_json(found)
+    elif found["status"] == JobStatus.CANCELLED:
+        done(f"Job {job} is cancelled.")
+    elif found["ended_at"]:
+        say(f"Job {job} has ended already: it is {found['status']}.")
+    else:
+        done(f"Job {job} will be cancelled by its orchestrator within moments.")
+
+
+def retry(
+    job: JobArgument,
+    node: Annotated[
+        str | None, typer.Option(help="Go on from this node and all that is downstream, not from what failed.")
+    ] = None,
+    server: ServerAddress = None,
+    as_json: AsJson = False,
+) -> None:
+    """Let a failed job go on: what failed is tried again, what completed is kept.
+
+    Example:
+
+      graticule retry 019c5c1e3fd07e0c1d4b2a990f1c6a55 --node split
+    """
+    found = call(server, lambda client: client.retry(job, node))
+    if as_json:
+        print_json(found)
+    else:
+        done(f"Job {job} is {found['status']} again; `graticule watch {job}` shows it.")
+
+
+def print_json(document: Any) -> None:
+    """Print a document of the API."""
+    out.print_json(json.dumps(document))
