@@ -5,10 +5,10 @@ ARGS ?=
 LOCK_COMMENT = \# Every version that Graticule is tested with, all extras, with hashes. Made by `make lock`.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench lock clean
+.PHONY: help setup demo test lint format bench bench-peers lock clean
 
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: ## Install everything that is missing: Python packages, PostgreSQL, PostGIS
 	@VENV="$(VENV)" $(PYTHON) scripts/setup.py
@@ -33,6 +33,9 @@ format: setup ## Bring the code into its form
 
 bench: setup ## Measure; ARGS are passed on
 	@$(VENV)/bin/python -m benchmarks $(ARGS)
+
+bench-peers: setup ## Run the same workloads on DBOS, pgqueuer, procrastinate and Celery; ARGS are passed on
+	@$(VENV)/bin/python -m benchmarks.peers $(ARGS)
 
 lock: setup ## Bring requirements.lock up to pyproject.toml; ARGS=--upgrade takes the newest versions
 	@$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --all-extras --generate-hashes --no-header \

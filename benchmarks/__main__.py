@@ -1,56 +1,62 @@
-"""Run every benchmark on a private, durable cluster and print the table."""
+"""Run the benchmarks on a private, durable cluster and print the table: `make bench`."""
 
+import argparse
 import asyncio
-import tempfile
-from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks.repositories import COMPARISONS
-from graticule.core.table import DatabaseRole
-from graticule.embedded.cluster import Cluster
-from graticule.embedded.credentials import ADMIN
-from graticule.repositories.database import Database
-from graticule.services.bootstrap import BootstrapService
+from benchmarks import repositories
+from benchmarks.measure import Measurement, Part
+from benchmarks.report import table, wide_console
+from benchmarks.workloads import FULL, QUICK
+from graticule.config import LogFormat, RunMode
+from graticule.logs import configure_logging
 
-ROUNDS = 5
+REPOSITORIES = "repositories"
+CHOICES = [*Part, REPOSITORIES]
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory(prefix="gtc-bench-") as folder:
-        Path(folder).chmod(0o711)
-        asyncio.run(run(Path(folder)))
+    """Measure what was asked for and print it; what is not reached is said in the table."""
+    options = _options()
+    configure_logging("WARNING", LogFormat.CONSOLE, RunMode.ORCHESTRATOR)
+    if parts := [part for part in Part if part in options.only]:
+        asyncio.run(_engine(parts, options.rounds or (2 if options.quick else 5), quick=options.quick))
+    if REPOSITORIES in options.only:
+        asyncio.run(repositories.run(wide_console()))
 
 
-async def run(home: Path) -> None:
-    async with Cluster.of(home) as cluster:
-        await cluster.ensure_database("graticule")
-        url = cluster.url(ADMIN)
-        await BootstrapService(url, development=False).deploy()
-        async with Database(url, DatabaseRole.ORCHESTRATOR, pool_size=2) as database:
-            await compare(database)
+async def _engine(parts: list[Part], rounds: int, *, quick: bool) -> None:
+    progress = Console(stderr=True)
+    with progress.status("starting") as status:
+        measurement = Measurement(QUICK if quick else FULL, rounds, parts, status.update)
+        lines = []
+        async for line in measurement.lines():
+            lines.append(line)
+            progress.print(f"{line.workload.strip()}: {line.ours}", highlight=False)
+    wide_console().print(table(lines))
 
 
-async def compare(database: Database) -> None:
-    """Measure each pair in turn, several times, and show the best of each: the least disturbed."""
-    table = Table("what", "rows", "raw", "ours", "ours / raw", title="Repositories against raw psycopg")
-    for comparison in COMPARISONS:
-        async with database.connection() as connection:
-            await comparison.prepare(connection)
-            raw, ours = [], []
-            for _ in range(ROUNDS):
-                raw.append(await comparison.time(connection, comparison.raw))
-                ours.append(await comparison.time(connection, comparison.ours))
-        best_raw, best_ours = min(raw), min(ours)
-        table.add_row(
-            comparison.name,
-            str(comparison.rows),
-            f"{best_raw * 1000:.0f} ms",
-            f"{best_ours * 1000:.0f} ms",
-            f"{best_ours / best_raw:.2f}",
-        )
-    Console().print(table)
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--rounds", type=int, help="how often raw and ours are run in turn; the best of each counts")
+    parser.add_argument("--quick", action="store_true", help="small sizes: to see that it runs, not to measure")
+    parser.add_argument(
+        "--only",
+        type=_chosen,
+        default=[*Part],
+        metavar="PART,…",
+        help=f"some of {', '.join(CHOICES)}; by default all but the last",
+    )
+    return parser.parse_args()
 
 
-main()
+def _chosen(given: str) -> list[str]:
+    names = [name.strip() for name in given.split(",")]
+    if unknown := [name for name in names if name not in CHOICES]:
+        raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: choose from {', '.join(CHOICES)}")
+    return names
+
+
+if __name__ == "__main__":
+    main()
