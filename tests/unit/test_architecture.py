@@ -202,7 +202,9 @@ def test_sql_stands_in_the_repositories_and_in_the_schema_only() -> None:
 # Files
 
 TEXT = {".py", ".sql", ".toml", ".md", ".lock", ".yml", ".yaml", ".txt", ".cfg", ".ini", ".json", ".sh", ".html", ".js"}
-NOT_OURS = {".venv", ".git", ".graticule", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", "node_modules"}
+NOT_OURS = {".venv", ".git", ".graticule", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis"} | {
+    *("node_modules", "build", "dist")
+}
 # Put together here, so that this file does not name them.
 REGISTRIES = [
     ".".join(parts)

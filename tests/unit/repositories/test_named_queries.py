@@ -6,7 +6,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from tests.integration.repositories.registry import modules, repositories
+from tests.integration.repositories.registry import modules
 
 import graticule.repositories
 from graticule.repositories.queries import load_queries
@@ -67,8 +67,8 @@ def test_every_query_is_used_by_the_module_beside_its_file(file: Path) -> None:
 @pytest.mark.parametrize("module", modules(), ids=lambda module: module.__name__.rpartition(".")[2])
 def test_every_query_that_a_module_names_is_in_its_file(module: ModuleType) -> None:
     named = re.compile(r'(?:self\._(?:one|all|execute|transition)\(\s*|queries\[)"([a-z_]+)"')
-    beside = [each for each in repositories() if each.__module__ == module.__name__]
-    known = {name for each in beside for name in each.queries}
+    beside = FOLDER / f"{module.__name__.rpartition('.')[2]}.sql"
+    known = set(load_queries(beside.name)) if beside.exists() else set()
     assert set(named.findall(inspect.getsource(module))) <= known
 
 
