@@ -189,6 +189,11 @@ class Settings(BaseSettings):
         return value
 
     @property
+    def storage_folder(self) -> Path:
+        """The folder in which files are kept."""
+        return self.storage_root or self.home.expanduser().absolute() / "storage"
+
+    @property
     def external_database(self) -> DatabaseUrl | None:
         """The address of an existing server, or None when the embedded one is meant."""
         if self.use_managed_identity and (self.postgres_host or self.database_url):

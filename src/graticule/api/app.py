@@ -19,7 +19,7 @@ from graticule.config import Settings
 from graticule.core.channels import EVENTS
 from graticule.core.table import DatabaseRole
 from graticule.http.database import LifespanPart, create_database_application
-from graticule.orchestrator.engine import Engine, create_engine, storage_root
+from graticule.orchestrator.engine import Engine, create_engine
 from graticule.repositories.listener import Listener
 from graticule.services.bootstrap import BootstrapService
 from graticule.services.dead_letters import DeadLetterService
@@ -46,7 +46,7 @@ ROUTERS = (
 def engine_running(app: FastAPI) -> AbstractAsyncContextManager[None]:
     """Let the engine decide for jobs while the application runs."""
     engine: Engine = app.state.engine
-    return engine.loop.running()
+    return engine.running()
 
 
 @asynccontextmanager
@@ -82,7 +82,7 @@ def _add_services(app: FastAPI, settings: Settings, database_url: str) -> None:
     app.state.jobs = engine.jobs
     app.state.workflows = engine.workflows
     app.state.job_reader = JobReader(database, engine.outputs)
-    app.state.results = ResultIntake(database, LocalStorage(storage_root(settings)))
+    app.state.results = ResultIntake(database, LocalStorage(settings.storage_folder))
     app.state.dead_letters = DeadLetterService(database)
     app.state.statistics = StatisticsService(database, threshold_seconds=settings.orphan_threshold_seconds)
     listener = Listener(database_url, ROLE, [EVENTS], name="graticule-orchestrator-events")

@@ -56,7 +56,6 @@ def parse_age(text: str) -> timedelta:
 async def _prune(before: datetime, batch: int, *, dry_run: bool) -> None:
     from graticule.cli.connection import owner_connection
     from graticule.core.table import DatabaseRole
-    from graticule.orchestrator.engine import storage_root
     from graticule.repositories.database import Database
     from graticule.services.retention import RetentionService
 
@@ -68,7 +67,7 @@ async def _prune(before: datetime, batch: int, *, dry_run: bool) -> None:
             Database(url, DatabaseRole.ORCHESTRATOR, pool_size=1, name="graticule prune") as database,
             Database(owner, DatabaseRole.OWNER, pool_size=1, name="graticule prune") as owned,
         ):
-            service = RetentionService(database, owned, storage_root(settings))
+            service = RetentionService(database, owned, settings.storage_folder)
             if dry_run:
                 _tell_what_would_go(await service.count(before), before)
             else:

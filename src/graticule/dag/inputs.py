@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -10,11 +9,11 @@ from pydantic import JsonValue
 
 from graticule.core.errors import InvalidInput
 from graticule.dag.graph import Graph, InputSpec, InputType
+from graticule.dag.patterns import compile_pattern
 from graticule.dag.problems import did_you_mean
 
 MAX_BYTES: Final = 1 << 20
 MAX_DEPTH: Final = 64
-MAX_MATCHED: Final = 2_000  # a pattern is not tried on more characters: it may take long
 
 _ARTICLE: Final[Mapping[InputType, str]] = {InputType.INTEGER: "an", InputType.ARRAY: "an", InputType.OBJECT: "an"}
 
@@ -25,7 +24,8 @@ def validate_inputs(graph: Graph, given: Mapping[str, JsonValue]) -> dict[str, J
     wrong = [_unknown(name, graph.inputs) for name in given if name not in graph.inputs]
     inputs: dict[str, JsonValue] = {}
     for name, spec in graph.inputs.items():
-        inputs[name] = given.get(name, spec.default)
+        value = given.get(name)
+        inputs[name] = spec.default if value is None else value
         if inputs[name] is None and spec.required:
             wrong.append(f"'{name}' is required ({spec.type}).")
         wrong += [f"'{name}' {reason}." for reason in faults(spec, inputs[name])]
@@ -80,11 +80,11 @@ def faults(spec: InputSpec, value: JsonValue) -> list[str]:
         found.append(f"must be one of {', '.join(json.dumps(allowed) for allowed in spec.enum)}")
     if isinstance(value, int | float) and not isinstance(value, bool):
         if spec.minimum is not None and value < spec.minimum:
-            found.append(f"must be at least {spec.minimum:g}")
+            found.append(f"must be at least {spec.minimum:.15g}")
         if spec.maximum is not None and value > spec.maximum:
-            found.append(f"must be at most {spec.maximum:g}")
+            found.append(f"must be at most {spec.maximum:.15g}")
     if spec.pattern is not None and isinstance(value, str):
-        found += _pattern_faults(spec.pattern, value)
+        found += [] if compile_pattern(spec.pattern)(value) else [f"must match {spec.pattern}"]
     return found
 
 
@@ -103,12 +103,6 @@ def _has_type(wanted: InputType, value: JsonValue) -> bool:
 
 def _equal(value: JsonValue, allowed: JsonValue) -> bool:
     return value == allowed and isinstance(value, bool) == isinstance(allowed, bool)
-
-
-def _pattern_faults(pattern: str, value: str) -> list[str]:
-    if len(value) > MAX_MATCHED:
-        return [f"has more than {MAX_MATCHED:,} characters"]
-    return [] if re.search(pattern, value) else [f"must match {pattern}"]
 
 
 def _told(value: JsonValue) -> str:

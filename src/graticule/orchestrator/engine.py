@@ -1,11 +1,15 @@
 """The engine of one orchestrator process: its parts, put together from the settings."""
 
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from typing import Final
 
 from graticule.config import Settings
+from graticule.core.table import DatabaseRole
 from graticule.dag.state import Policy
 from graticule.handlers.registry import known_handlers
 from graticule.orchestrator.loop import OrchestratorLoop
@@ -17,24 +21,48 @@ from graticule.services.steps import StepService
 from graticule.services.workflows import Workflows
 from graticule.storage.local import LocalStorage
 
+LOOP_CONNECTIONS: Final = 6
+
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What an orchestrator decides with."""
+    """What an orchestrator decides with. The loop has connections of its own: requests cannot keep them from it."""
 
     workflows: Workflows
     jobs: JobService
     outputs: OutputStore
     loop: OrchestratorLoop
+    loop_database: Database
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Let the loop run beside the caller."""
+        async with self.loop_database, self.loop.running():
+            yield
 
 
 def create_engine(settings: Settings, database: Database, url: str) -> Engine:
-    """Put an engine together; it works once its loop runs."""
-    outputs = OutputStore(LocalStorage(storage_root(settings)))
-    steps = StepService(database, new_owner_id(), outputs, policy(settings))
+    """Put an engine together; it works once it runs."""
+    owner_id, limits = new_owner_id(), policy(settings)
+    outputs = OutputStore(LocalStorage(settings.storage_folder))
     workflows = Workflows(workflow_folders(settings), known_handlers)
-    jobs = JobService(database, steps, workflows)
-    return Engine(workflows, jobs, outputs, OrchestratorLoop(settings, database, url, steps, jobs))
+    loop_database = Database(
+        url,
+        DatabaseRole.ORCHESTRATOR,
+        pool_size=LOOP_CONNECTIONS,
+        timeout_seconds=settings.database_timeout_seconds,
+        name="graticule-orchestrator-loop",
+        by_key=True,
+    )
+    steps, loop_steps = (StepService(each, owner_id, outputs, limits) for each in (database, loop_database))
+    loop_jobs = JobService(loop_database, loop_steps, workflows)
+    return Engine(
+        workflows=workflows,
+        jobs=JobService(database, steps, workflows),
+        outputs=outputs,
+        loop=OrchestratorLoop(settings, loop_database, url, loop_steps, loop_jobs),
+        loop_database=loop_database,
+    )
 
 
 def policy(settings: Settings) -> Policy:
@@ -52,8 +80,3 @@ def workflow_folders(settings: Settings) -> list[Path]:
     """Give the folders of workflows, the shipped ones first."""
     given = [Path(folder).expanduser() for folder in settings.workflows.split(os.pathsep) if folder]
     return [Path(str(files("graticule.workflows"))), *given]
-
-
-def storage_root(settings: Settings) -> Path:
-    """Give the folder in which files are kept."""
-    return settings.storage_root or settings.home.expanduser().absolute() / "storage"

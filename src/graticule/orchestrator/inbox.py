@@ -1,6 +1,7 @@
 """The jobs that an orchestrator has to look at."""
 
 import asyncio
+from itertools import islice
 
 from graticule.core.ids import JobId
 from graticule.services.step_reading import Wake
@@ -27,7 +28,7 @@ class Inbox:
 
     async def take(self, limit: int) -> dict[JobId, Wake]:
         """Wait for jobs that nobody looks at now, and give up to `limit` of them, the longest waiting first."""
-        while not (free := [job_id for job_id in self._waiting if job_id not in self._held][:limit]):
+        while not (free := list(islice((job_id for job_id in self._waiting if job_id not in self._held), limit))):
             self._changed.clear()
             await self._changed.wait()
         self._held.update(free)

@@ -1,6 +1,7 @@
 """The loop: what has happened is found by notification, and each job that it concerns takes a step."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -9,7 +10,7 @@ from typing import Final
 from graticule.config import Settings
 from graticule.core.cancellation import end_tasks
 from graticule.core.channels import ORPHANS, owner_channel, queue_channel
-from graticule.core.errors import GraticuleError, OwnershipLost, TransactionAborted, Unavailable
+from graticule.core.errors import GraticuleError, TransactionAborted, Unavailable
 from graticule.core.ids import JobId
 from graticule.core.table import DatabaseRole
 from graticule.logs import get_logger
@@ -18,7 +19,7 @@ from graticule.orchestrator.inbox import Inbox
 from graticule.orchestrator.intake import Intake
 from graticule.orchestrator.membership import Membership
 from graticule.repositories.database import Database
-from graticule.repositories.listener import Listener, listening
+from graticule.repositories.listener import Heard, Listener, listening
 from graticule.repositories.messages import MessageRepository
 from graticule.repositories.ownership import OwnershipRepository
 from graticule.repositories.tasks import TaskRepository
@@ -53,7 +54,10 @@ class OrchestratorLoop:
             name="graticule-orchestrator-listener",
             lock_key=self._member.lock_key,
         )
+        self._listening = asyncio.Event()
         self._joined = asyncio.Event()
+        self._look = asyncio.Event()
+        self._orphans_wait = asyncio.Event()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -89,21 +93,24 @@ class OrchestratorLoop:
     async def _listen(self) -> None:
         async with listening(self._listener) as heard:
             async for notification in heard:
-                if notification.channel is None:
-                    await self._member.join()
-                    self._joined.set()
-                    await self._look_around()
-                elif notification.channel == ORPHANS:
-                    await self._take_orphans()
-                elif notification.channel == owner_channel(self._steps.owner_id):
-                    self._inbox.add(JobId(notification.payload))
-                else:
-                    self._messages_wait.set()
+                self._take_notice(notification)
+
+    def _take_notice(self, heard: Heard) -> None:
+        """Note what was heard, and no more: an error here would end the session, and others would take our jobs."""
+        if heard.channel is None:
+            self._listening.set()
+            self._look.set()
+        elif heard.channel == ORPHANS:
+            self._orphans_wait.set()
+        elif heard.channel == owner_channel(self._steps.owner_id):
+            self._inbox.add(JobId(heard.payload))
+        else:
+            self._messages_wait.set()
 
     async def _poll(self) -> None:
-        """Look around now and then: the safety net for notifications that were lost."""
+        """Look around when the listening began, and now and then: notifications may have been lost."""
         while True:
-            await asyncio.sleep(self._settings.orchestrator_poll_interval)
+            await _signal(self._look, self._settings.orchestrator_poll_interval)
             await self._look_around()
             self._messages_wait.set()
 
@@ -152,40 +159,46 @@ class OrchestratorLoop:
             outcome = await self._steps.advance(wakes)
         except (Unavailable, TransactionAborted):
             raise
-        except OwnershipLost as error:
-            if len(wakes) == 1:
-                _log.info("a job is no longer ours", job_id=next(iter(wakes)), reason=error.message)
-                return
-            await self._step_alone(wakes)
         except Exception as error:
             if len(wakes) > 1:
-                await self._step_alone(wakes)
+                for job_id, wake in wakes.items():
+                    await self._step({job_id: wake})
             else:
-                (job_id,) = wakes
-                _log.exception("the step of a job cannot be written, and the job is failed", job_id=job_id)
-                await self._steps.give_up(job_id, error)
+                await self._give_up(next(iter(wakes)), error)
         else:
             self._alarms.add(outcome.retries)
             for job_id in outcome.unfinished:
                 self._inbox.add(job_id)
 
-    async def _step_alone(self, wakes: dict[JobId, Wake]) -> None:
-        for job_id, wake in wakes.items():
-            await self._step({job_id: wake})
+    async def _give_up(self, job_id: JobId, error: Exception) -> None:
+        """Fail a job whose step cannot be taken; one that cannot even be read must not hold up the others."""
+        _log.error("the step of a job cannot be taken, and the job is failed", job_id=job_id, exc_info=error)
+        try:
+            await self._steps.give_up(job_id, error)
+        except (Unavailable, TransactionAborted):
+            raise
+        except Exception:
+            _log.exception("a job can be neither advanced nor failed", job_id=job_id)
 
     # The instance
 
     async def _beat(self) -> None:
-        await self._joined.wait()
+        """Join when the session has its lock, again after each new session, and beat from then on."""
+        await self._listening.wait()
         while True:
-            await asyncio.sleep(self._settings.heartbeat_interval_seconds)
-            await self._member.beat()
+            if self._listening.is_set():
+                self._listening.clear()
+                await self._member.join()
+                self._joined.set()
+            else:
+                await self._member.beat()
+            await _signal(self._listening, self._settings.heartbeat_interval_seconds, clear=False)
 
     async def _recover(self) -> None:
         await self._joined.wait()
         while True:
             await self._take_orphans()
-            await asyncio.sleep(self._settings.orphan_scan_interval_seconds)
+            await _signal(self._orphans_wait, self._settings.orphan_scan_interval_seconds)
 
     async def _take_orphans(self) -> None:
         while taken := await self._member.take_orphans():
@@ -200,6 +213,15 @@ class OrchestratorLoop:
             async with self._database.connection() as connection:
                 await TaskRepository(connection).reap_expired()
                 await MessageRepository(connection).reap_expired()
+
+
+async def _signal(event: asyncio.Event, seconds: float, *, clear: bool = True) -> None:
+    """Wait for an event, but not longer than so many seconds."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    if clear:
+        event.clear()
 
 
 async def _persistently(part: Callable[[], Awaitable[None]]) -> None:

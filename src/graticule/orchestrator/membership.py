@@ -50,17 +50,16 @@ class Membership:
         )
         async with self._database.connection() as connection:
             repository = OrchestratorRepository(connection)
-            if await repository.find(owner_id=self.owner_id) is None:
+            if not await repository.rejoin(self.owner_id):
                 await repository.insert(row)
 
     async def beat(self) -> None:
         """Write the heartbeat."""
-        now = datetime.now(UTC)
         async with self._database.connection() as connection:
             repository = OrchestratorRepository(connection)
-            if not await repository.beat(self.owner_id, now):
+            if not await repository.beat(self.owner_id):
                 _log.warning("this instance was taken for dead; its jobs are with the others", owner_id=self.owner_id)
-                await repository.rejoin(self.owner_id, now)
+                await repository.rejoin(self.owner_id)
 
     async def take_orphans(self) -> list[JobId]:
         """Take a share of the jobs that nobody decides for any more."""

@@ -27,10 +27,16 @@ class Database:
         pool_size: int = 10,
         timeout_seconds: float = 5.0,
         name: str = "graticule",
+        by_key: bool = False,
     ) -> None:
+        """Make a pool that is not open yet.
+
+        `by_key` is for sessions whose statements all name their rows: they never plan to read a whole table, not
+        even with a plan that was made, and kept, while the table was small.
+        """
         self.role = role
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
-            session_conninfo(url, role, name),
+            session_conninfo(url, role, name, by_key=by_key),
             kwargs={
                 "row_factory": dict_row,
                 "autocommit": True,
@@ -88,10 +94,13 @@ class Database:
         return self._pool.get_stats()
 
 
-def session_conninfo(url: str, role: DatabaseRole, name: str) -> str:
+def session_conninfo(url: str, role: DatabaseRole, name: str, *, by_key: bool = False) -> str:
     """Give connection parameters whose sessions act as `role` from their first statement."""
     given = str(conninfo_to_dict(url).get("options") or "")
-    settings = [given, f"-c role={role}", "-c timezone=UTC"]
+    # A process that was stopped in the middle of a transaction must not keep its locks from the others.
+    settings = [given, f"-c role={role}", "-c timezone=UTC", "-c idle_in_transaction_session_timeout=60s"]
     if role is DatabaseRole.GATEWAY:
         settings.append("-c default_transaction_read_only=on")
+    if by_key or role is DatabaseRole.WORKER:
+        settings.append("-c enable_seqscan=off")
     return make_conninfo(url, options=" ".join(filter(None, settings)), application_name=name)

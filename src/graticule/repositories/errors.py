@@ -46,6 +46,7 @@ TRANSLATIONS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], type[Gr
     ((pg.InvalidPassword, pg.InvalidAuthorizationSpecification), ConfigurationError, "the login was refused"),
     (pg.InvalidCatalogName, ConfigurationError, "there is no such database"),
     (psycopg.DataError, InvalidInput, "a value does not fit"),
+    ((pg.ProgramLimitExceeded, pg.StatementTooComplex), InvalidInput, "it is too large"),
     ((pg.QueryCanceled, pg.LockNotAvailable), Unavailable, "it took too long"),
     ((PoolTimeout, PoolClosed, TooManyRequests), Unavailable, "no connection was free in time"),
     ((psycopg.OperationalError, pg.IdleInTransactionSessionTimeout), Unavailable, "the database cannot be reached"),

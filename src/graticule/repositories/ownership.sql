@@ -23,7 +23,6 @@ WHERE job_id = %(job_id)s AND status = 'failed';
 WITH orphans AS (
     SELECT job_id FROM dagapp.dag_jobs
     WHERE status IN ('pending', 'running') AND (owner_id IS NULL OR owner_id = ANY (%(dead)s))
-    ORDER BY job_id
     LIMIT %(limit)s
     FOR NO KEY UPDATE SKIP LOCKED
 ), taken AS (
@@ -41,10 +40,9 @@ SELECT job_id FROM taken;
 -- Ended jobs of closed instances with late results, which are recorded all the same.
 WITH late AS (
     SELECT job_id FROM dagapp.dag_jobs
-    WHERE job_id IN (SELECT job_id FROM dagapp.dag_task_results WHERE processed_at IS NULL)
-      AND status NOT IN ('pending', 'running')
-      AND owner_id IN (SELECT owner_id FROM dagapp.dag_orchestrators WHERE stopped_at IS NOT NULL)
-    ORDER BY job_id
+    WHERE job_id = ANY (ARRAY(SELECT DISTINCT job_id FROM dagapp.dag_task_results WHERE processed_at IS NULL LIMIT 10000))
+      AND status NOT IN ('pending', 'running') AND owner_id <> %(owner_id)s
+      AND owner_id NOT IN (SELECT owner_id FROM dagapp.dag_orchestrators WHERE stopped_at IS NULL)
     LIMIT %(limit)s
     FOR NO KEY UPDATE SKIP LOCKED
 )
@@ -94,10 +92,9 @@ SELECT count(*) AS given, pg_notify('graticule_orphans', '') FROM given;
 
 -- name: waiting_jobs
 -- Jobs of the owner with results that nobody acted on, or with a cancel that was asked for.
-SELECT job.job_id
-FROM dagapp.dag_jobs AS job
-WHERE job.owner_id = %(owner_id)s
-  AND job.job_id IN (SELECT DISTINCT job_id FROM dagapp.dag_task_results WHERE processed_at IS NULL)
+SELECT job_id FROM dagapp.dag_jobs
+WHERE job_id = ANY (ARRAY(SELECT DISTINCT job_id FROM dagapp.dag_task_results WHERE processed_at IS NULL LIMIT 10000))
+  AND owner_id = %(owner_id)s
 UNION
 SELECT job_id FROM dagapp.dag_jobs
 WHERE owner_id = %(owner_id)s AND status IN ('pending', 'running') AND cancel_requested_at IS NOT NULL;

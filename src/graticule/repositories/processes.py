@@ -18,13 +18,13 @@ class OrchestratorRepository(Repository[Orchestrator]):
     subject: ClassVar = "orchestrator"
     queries: ClassVar = QUERIES
 
-    async def beat(self, owner_id: OwnerId, now: datetime) -> bool:
-        """Write a heartbeat; False when the row is gone or was closed."""
-        return await self._execute("beat_orchestrator", {"owner_id": owner_id, "now": now}) == 1
+    async def beat(self, owner_id: OwnerId) -> bool:
+        """Write a heartbeat by the database's clock; False when the row is gone or was closed."""
+        return await self._execute("beat_orchestrator", {"owner_id": owner_id}) == 1
 
-    async def rejoin(self, owner_id: OwnerId, now: datetime) -> bool:
-        """Open the row of an instance again that was taken for dead; False when it is gone."""
-        return await self._execute("rejoin_orchestrator", {"owner_id": owner_id, "now": now}) == 1
+    async def rejoin(self, owner_id: OwnerId) -> bool:
+        """Open the row of an instance again that was taken for dead; False when there is none."""
+        return await self._execute("rejoin_orchestrator", {"owner_id": owner_id}) == 1
 
     async def stop(self, owner_id: OwnerId, now: datetime) -> bool:
         """Close the row of an instance that ends."""

@@ -1,11 +1,11 @@
 -- The rows of running processes. "Alive" is decided by the database's clock, given as %(now)s by its readers.
 
 -- name: beat_orchestrator
-UPDATE dagapp.dag_orchestrators SET heartbeat_at = %(now)s WHERE owner_id = %(owner_id)s AND stopped_at IS NULL;
+UPDATE dagapp.dag_orchestrators SET heartbeat_at = now() WHERE owner_id = %(owner_id)s AND stopped_at IS NULL;
 
 -- name: rejoin_orchestrator
 -- It was taken for dead and closed by another, and lives.
-UPDATE dagapp.dag_orchestrators SET heartbeat_at = %(now)s, stopped_at = NULL WHERE owner_id = %(owner_id)s;
+UPDATE dagapp.dag_orchestrators SET heartbeat_at = now(), stopped_at = NULL WHERE owner_id = %(owner_id)s;
 
 -- name: stop_orchestrator
 UPDATE dagapp.dag_orchestrators SET stopped_at = %(now)s WHERE owner_id = %(owner_id)s AND stopped_at IS NULL;

@@ -1,7 +1,5 @@
 """What workers reported of their tasks."""
 
-from collections.abc import Sequence
-from datetime import datetime
 from typing import ClassVar
 
 from graticule.core.ids import JobId
@@ -20,7 +18,3 @@ class ResultRepository(Repository[TaskResult]):
     async def unprocessed(self, job_id: JobId, limit: int = 1000) -> list[TaskResult]:
         """Give the results of a job that nobody acted on yet, in the order of their arrival."""
         return await self._all("unprocessed_results", {"job_id": job_id, "limit": limit})
-
-    async def mark_processed(self, result_ids: Sequence[int], now: datetime) -> int:
-        """Mark results as acted on and tell how many were not before."""
-        return await self._execute("mark_results_processed", {"result_ids": list(result_ids), "now": now})

@@ -96,7 +96,7 @@ class StepRepository:
     async def hold(self, job_ids: Sequence[JobId]) -> list[HeldJob]:
         """Lock those of the jobs that are the owner's."""
         rows = await self._all("hold_jobs", {"job_ids": list(job_ids), "owner_id": self._owner_id})
-        return [HeldJob(JobId(job_id), graph, JobStatus(status), *rest) for job_id, graph, status, *rest in rows]
+        return [_held(*row) for row in rows]
 
     async def read(self, held: Sequence[HeldJob], limit: int) -> dict[JobId, tuple[Nodes, list[Reported]]]:
         """Read the static nodes of jobs, and up to `limit` new results of each."""
@@ -167,12 +167,9 @@ class StepRepository:
         """Fail the children under way of fan-outs that were given up."""
         await self._moved("abandon_children", {"rows": document(rows), "owner_id": self._owner_id, "now": now})
 
-    async def withdraw_tasks(
-        self, task_ids: Sequence[str], ended_job_ids: Sequence[JobId], job_ids: Sequence[JobId]
-    ) -> None:
-        """Take tasks back: those named, and all of jobs that ended."""
-        given = {"task_ids": list(task_ids), "ended_job_ids": list(ended_job_ids), "job_ids": list(job_ids)}
-        await self._moved("withdraw_tasks", {**given, "owner_id": self._owner_id})
+    async def withdraw_tasks(self, rows: Sequence[Row]) -> None:
+        """Take tasks back: the one that a row names, or all of its job."""
+        await self._moved("withdraw_tasks", {"rows": document(rows), "owner_id": self._owner_id})
 
     async def _all(self, query: str, given: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         numbered = QUERIES.numbered(query)
@@ -199,6 +196,10 @@ def document(value: Any) -> str:
 
 def _value(text: str | None) -> Any:
     return None if text is None else orjson.loads(text)
+
+
+def _held(job_id: str, graph: str, status: str, priority: int, input_params: str, *rest: Any) -> HeldJob:
+    return HeldJob(JobId(job_id), graph, JobStatus(status), priority, orjson.loads(input_params), *rest)
 
 
 def _nodes(text: str | None) -> Nodes:

@@ -4,7 +4,7 @@
 
 -- name: hold_jobs
 -- The rows stay locked until the step commits: nobody else can claim, cancel or resume these jobs meanwhile.
-SELECT job_id, workflow_hash, status, priority, input_params, traceparent, owner_epoch, cancel_requested_at,
+SELECT job_id, workflow_hash, status, priority, input_params::text, traceparent, owner_epoch, cancel_requested_at,
        cancel_requested_by
 FROM dagapp.dag_jobs
 WHERE job_id = ANY (%(job_ids)s) AND owner_id = %(owner_id)s
@@ -189,7 +189,7 @@ WITH held AS MATERIALIZED (
         task_id, job_id, node_id, queue, handler, params, priority, retry_count, timeout_seconds, available_at,
         traceparent, created_at
     )
-    SELECT task_id, job_id, node_id, queue, handler, params, held.priority, retry_count, timeout_seconds, %(now)s,
+    SELECT task_id, job_id, node_id, queue, handler, params, held.priority, retry_count, timeout_seconds, now(),
            held.traceparent, %(now)s
     FROM json_to_recordset(%(new_tasks)s) AS added (
             job_id text, task_id text, node_id text, queue text, handler text, params jsonb, retry_count int,
@@ -254,7 +254,17 @@ WHERE node.job_id = given.job_id AND node.parent_node_id = given.parent_node_id
 
 -- name: withdraw_tasks
 -- Those in the queue are taken by nobody any more; those in a worker's hands are lost to it, and it is told so.
+-- They are locked in the order of their ids, as workers lock them.
 UPDATE dagapp.dag_tasks
 SET status = 'withdrawn', leased_by = NULL, lease_expires_at = NULL
-WHERE (task_id = ANY (%(task_ids)s) OR job_id = ANY (%(ended_job_ids)s)) AND status IN ('queued', 'leased')
-  AND %(owner_id)s = ALL (SELECT owner_id FROM dagapp.dag_jobs WHERE job_id = ANY (%(job_ids)s));
+WHERE task_id = ANY (ARRAY(
+        SELECT task.task_id
+        FROM json_to_recordset(%(rows)s) AS given (job_id text, owner_epoch bigint, task_id text)
+        JOIN dagapp.dag_jobs AS job
+            ON job.job_id = given.job_id AND job.owner_id = %(owner_id)s AND job.owner_epoch = given.owner_epoch
+        JOIN dagapp.dag_tasks AS task
+            ON task.job_id = given.job_id AND task.task_id = coalesce(given.task_id, task.task_id)
+        WHERE task.status IN ('queued', 'leased')
+        ORDER BY task.task_id
+        FOR UPDATE OF task
+    ));

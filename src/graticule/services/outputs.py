@@ -5,10 +5,12 @@ from typing import Final
 import orjson
 from pydantic import JsonValue
 
+from graticule.core.errors import InvalidInput
 from graticule.repositories.steps import StoredOutput, document
 from graticule.storage.local import LocalStorage
 
 INLINE_BYTES: Final = 1024 * 1024
+LARGEST_BYTES: Final = 64 * 1024 * 1024  # as much as a worker puts aside; a reference may lead elsewhere
 INLINE_CHILD_BYTES: Final = 256 * 1024
 
 
@@ -23,7 +25,12 @@ class OutputStore:
         if stored.output_ref is None:
             found: JsonValue = stored.output
             return found
-        value: JsonValue = orjson.loads(await self._storage.get(stored.output_ref))
+        if await self._storage.size(stored.output_ref) > LARGEST_BYTES:
+            raise InvalidInput(f"The output {stored.output_ref!r} has more than {LARGEST_BYTES:,} bytes.")
+        try:
+            value: JsonValue = orjson.loads(await self._storage.get(stored.output_ref))
+        except ValueError:
+            raise InvalidInput(f"The output {stored.output_ref!r} is not JSON.") from None
         return value
 
     async def keep(self, value: JsonValue, path: str) -> tuple[JsonValue, str | None]:

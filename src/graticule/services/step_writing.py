@@ -62,7 +62,8 @@ async def write_decisions(
         await steps.write([job.row(owner_epoch=job.owner_epoch) for job in decided], parts, now)
     if abandoned := _abandoned(decided):
         await steps.abandon_children(abandoned, now)
-    await _withdraw(steps, decided)
+    if withdrawn := _withdrawn(decided):
+        await steps.withdraw_tasks(withdrawn)
 
 
 async def _job(outputs: OutputStore, job: DecidedJob) -> AsyncIterator[Row]:
@@ -186,11 +187,12 @@ def _abandoned(decided: Sequence[DecidedJob]) -> list[Row]:
     ]
 
 
-async def _withdraw(steps: StepRepository, decided: Sequence[DecidedJob]) -> None:
-    tasks = [task_id for job in decided for task_id in job.decision.withdraw]
-    ended = [job.job_id for job in decided if job.decision.withdraw_all]
-    if tasks or ended:
-        await steps.withdraw_tasks(tasks, ended, [job.job_id for job in decided])
+def _withdrawn(decided: Sequence[DecidedJob]) -> list[Row]:
+    return [
+        job.row(owner_epoch=job.owner_epoch, task_id=task_id)
+        for job in decided
+        for task_id in ([None] if job.decision.withdraw_all else job.decision.withdraw)
+    ]
 
 
 def _notifications(decided: Sequence[DecidedJob]) -> list[Row]:

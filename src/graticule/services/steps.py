@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
-from graticule.core.errors import GraticuleError
+from graticule.core.errors import GraticuleError, TransactionAborted, Unavailable
 from graticule.core.ids import JobId, OwnerId, WorkflowHash
 from graticule.core.models.engine import NodeType
 from graticule.core.states import JobStatus, NodeStatus
@@ -74,6 +74,8 @@ class StepService:
     async def _decide(self, reader: StepReader, read: ReadJob, now: datetime) -> DecidedJob:
         try:
             decision = await self._evaluated(reader, read, now)
+        except (Unavailable, TransactionAborted):
+            raise  # the step is repeated
         except Exception as error:
             if read.wake.resumed is not None:
                 raise  # the one who asked is told
@@ -118,7 +120,8 @@ def _may_expand(graph: Graph, state: JobState) -> bool:
 
 
 def _told(error: Exception) -> str:
-    return error.message if isinstance(error, GraticuleError) else type(error).__name__
+    reason = error.message if isinstance(error, GraticuleError) else type(error).__name__
+    return f"the engine could not go on: {reason}"
 
 
 def _retries(decided: Iterable[DecidedJob]) -> list[tuple[datetime, JobId, str]]:

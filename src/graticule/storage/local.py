@@ -2,10 +2,12 @@
 
 import asyncio
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
-from graticule.core.errors import InvalidInput, NotFound
+from graticule.core.errors import InvalidInput, NotFound, Unavailable
 
 
 class LocalStorage:
@@ -16,14 +18,18 @@ class LocalStorage:
 
     async def put(self, path: str, data: bytes) -> None:
         """Write a file, in place of one that is there."""
-        await asyncio.to_thread(self._put, self._resolved(path), data)
+        with _told(path):
+            await asyncio.to_thread(self._put, self._resolved(path), data)
 
     async def get(self, path: str) -> bytes:
         """Read a file as a whole."""
-        try:
+        with _told(path):
             return await asyncio.to_thread(self._resolved(path).read_bytes)
-        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
-            raise NotFound(f"There is no file {path!r} in the storage.") from None
+
+    async def size(self, path: str) -> int:
+        """Tell how many bytes a file has."""
+        with _told(path):
+            return (await asyncio.to_thread(self._resolved(path).stat)).st_size
 
     async def exists(self, path: str) -> bool:
         """Tell whether the file is there."""
@@ -54,3 +60,14 @@ class LocalStorage:
         except BaseException:
             partial.unlink(missing_ok=True)
             raise
+
+
+@contextmanager
+def _told(path: str) -> Iterator[None]:
+    """Turn the system's errors into the domain's: what is not there is not there, all else may pass."""
+    try:
+        yield
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+        raise NotFound(f"There is no file {path!r} in the storage.") from None
+    except OSError as error:
+        raise Unavailable(f"The storage cannot serve {path!r} now: {error.strerror}.") from error

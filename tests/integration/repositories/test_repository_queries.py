@@ -87,17 +87,14 @@ async def test_static_nodes_and_the_children_of_a_fan_out_are_listed_apart_in_or
     assert [node.fan_out_index for node in children] == list(range(12))
 
 
-async def test_results_are_given_in_order_of_arrival_and_count_once(with_job: Connection) -> None:
+async def test_results_are_given_in_order_of_arrival(with_job: Connection) -> None:
     results = ResultRepository(with_job)
-    numbers = [(await results.insert(rows.result(output=number))).result_id or 0 for number in range(5)]
+    for number in range(5):
+        await results.insert(rows.result(output=number))
+    await results.insert(rows.result(output=5, processed_at=NOW))
     await results.insert(rows.result(job_id="another"))
     assert [result.output for result in await results.unprocessed(JOB)] == [0, 1, 2, 3, 4]
     assert [result.output for result in await results.unprocessed(JOB, limit=2)] == [0, 1]
-    assert await results.mark_processed(numbers[:3], NOW) == 3
-    assert await results.mark_processed(numbers[:4], LATER) == 1
-    assert [result.output for result in await results.unprocessed(JOB)] == [4]
-    assert (await results.get(result_id=numbers[0])).processed_at == NOW
-    assert await results.mark_processed([], NOW) == 0
 
 
 async def test_tasks_of_a_job_and_dead_letters(with_job: Connection) -> None:
@@ -271,17 +268,22 @@ async def test_processes_beat_until_they_stop(connection: Connection) -> None:
         await orchestrators.insert(Orchestrator(owner_id=OwnerId(f"o{number}"), lock_key=1, **process, **started))
     await workers.insert(Worker(worker_id=worker, queues=["q"], concurrency=1, started_at=NOW, **process))
     assert [each.owner_id for each in await orchestrators.running()] == ["o1", "o2"]
-    assert await orchestrators.beat(OwnerId("o1"), LATER)
+    assert await orchestrators.beat(OwnerId("o1"))
+    assert (await orchestrators.get(owner_id="o1")).heartbeat_at > LATER  # by the database's clock
     assert await workers.beat(worker, LATER)
     assert (await workers.running())[0].heartbeat_at == LATER
-    for repository, key in ((orchestrators, OwnerId("o1")), (workers, worker)):
-        stop, beat = repository.stop, repository.beat
-        assert await stop(key, LATER)  # type: ignore[arg-type]
-        assert not await stop(key, LATER)  # type: ignore[arg-type]
-        assert not await beat(key, LATER)  # type: ignore[arg-type]
+    assert await orchestrators.stop(OwnerId("o1"), LATER)
+    assert not await orchestrators.stop(OwnerId("o1"), LATER)
+    assert not await orchestrators.beat(OwnerId("o1"))
+    assert await workers.stop(worker, LATER)
+    assert not await workers.stop(worker, LATER)
+    assert not await workers.beat(worker, LATER)
     assert [each.owner_id for each in await orchestrators.running()] == ["o2"]
     assert await workers.running() == []
-    assert not await orchestrators.beat(OWNER, NOW)
+    assert await orchestrators.rejoin(OwnerId("o1"))
+    assert len(await orchestrators.running()) == 2
+    assert not await orchestrators.beat(OWNER)
+    assert not await orchestrators.rejoin(OWNER)
 
 
 async def test_a_deployment_is_known_by_its_fingerprint(connection: Connection) -> None:

@@ -147,6 +147,17 @@ def test_progress_and_checkpoint_are_told() -> None:
     assert job.store.rows["work"].deadline_at == deadline
 
 
+@pytest.mark.parametrize("status", [ResultStatus.COMPLETED, ResultStatus.FAILED, ResultStatus.CANCELLED])
+def test_the_last_progress_comes_with_the_end(status: ResultStatus) -> None:
+    job = PlayedJob(drawn())
+    job.submit()
+    decision = job.happen(job.report("work", status, progress={"done": 2, "total": 2}, retryable=False))
+    ended = "node_completed" if status is ResultStatus.COMPLETED else "node_failed"
+    assert told(decision)[:2] == [("node_progress", "work"), (ended, "work")]
+    assert decision.events[0].data == {"done": 2, "total": 2}
+    assert job.store.rows["work"].progress == {"done": 2, "total": 2}
+
+
 def test_completion_keeps_output_reference_and_metrics() -> None:
     job = PlayedJob(drawn())
     job.submit()

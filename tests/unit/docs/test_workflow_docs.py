@@ -242,10 +242,10 @@ def test_inputs_are_not_converted(value: JsonValue) -> None:
         validate_inputs(graph, {"n": value})
 
 
-def test_what_is_not_given_is_the_default_and_null_stays_null() -> None:
+def test_what_is_not_given_or_null_is_the_default() -> None:
     graph = graph_of(f"workflow_id: one\ninputs: {{n: {{type: integer, default: 7}}, m: {{type: string}}}}\n{TAIL}")
     assert validate_inputs(graph, {}) == {"n": 7, "m": None}
-    assert validate_inputs(graph, {"n": None}) == {"n": None, "m": None}
+    assert validate_inputs(graph, {"n": None}) == {"n": 7, "m": None}
 
 
 def test_a_pattern_is_searched_for() -> None:

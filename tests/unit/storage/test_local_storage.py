@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from graticule.core.errors import InvalidInput, NotFound
+from graticule.core.errors import InvalidInput, NotFound, Unavailable
 from graticule.storage.local import LocalStorage
 
 OUTSIDE = ["", ".", "..", "../x", "a/../../x", "/etc/passwd", "a/../..", "./", "a\0b", "\0"]
@@ -82,7 +82,7 @@ async def test_a_write_that_fails_leaves_what_was_there_and_nothing_else(
 
     with monkeypatch.context() as patched:
         patched.setattr("graticule.storage.local.os.fsync", full)
-        with pytest.raises(OSError, match="No space"):
+        with pytest.raises(Unavailable, match="No space"):
             await storage.put("folder/x", b"half")
     assert await storage.get("folder/x") == b"before"
     assert _files(tmp_path) == ["x"]

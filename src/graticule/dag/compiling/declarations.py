@@ -10,6 +10,7 @@ from graticule.dag.compiling.fields import Fields
 from graticule.dag.compiling.yaml_source import YamlList, YamlMap, YamlValue, plain_value
 from graticule.dag.graph import InputSpec, InputType
 from graticule.dag.inputs import faults
+from graticule.dag.patterns import compile_pattern
 
 WORKFLOW_ID: Final = r"[a-z][a-z0-9_]*"
 INPUT: Final = r"[A-Za-z][A-Za-z0-9_]*"
@@ -17,8 +18,6 @@ KEYS: Final = ("workflow_id", "name", "version", "description", "inputs", "job_i
 
 _INPUT_KEYS: Final = ("type", "required", "default", "description", "enum", "minimum", "maximum", "pattern")
 _NUMERIC: Final = frozenset({InputType.INTEGER, InputType.NUMBER})
-# A repetition within a repetition: text of a few dozen characters can keep such a pattern busy for hours.
-_NESTED_REPETITION: Final = re.compile(r"\((?:[^()\\]|\\.)*[+*}](?:[^()\\]|\\.)*\)[+*{]")
 
 
 def read_version(fields: Fields) -> str:
@@ -105,13 +104,9 @@ def _read_pattern(fields: Fields) -> str | None:
     if pattern is None:
         return None
     try:
-        re.compile(pattern)
-    except (re.error, RecursionError, OverflowError) as error:
+        compile_pattern(pattern)
+    except ValueError as error:
         fields.error("wrong_value", f"'pattern' is no regular expression: {error}.", "pattern")
-        return None
-    if _NESTED_REPETITION.search(pattern):
-        message = "'pattern' repeats a group that repeats something itself; a short text can keep it busy for hours."
-        fields.error("wrong_value", message, "pattern")
         return None
     return pattern
 

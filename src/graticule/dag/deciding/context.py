@@ -111,7 +111,7 @@ class _Stage(Mapping[str, Any]):
             raise KeyError(name)
         output = output_of(self._step, self._node_id)
         if self._step.graph.nodes[self._node_id].type is NodeType.FAN_IN:
-            return output["results"] if isinstance(output, dict) else output
+            return _in_places(output) if isinstance(output, dict) else output
         return [output]
 
     def __iter__(self) -> Iterator[str]:
@@ -119,3 +119,10 @@ class _Stage(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return 1
+
+
+def _in_places(output: dict[str, Any]) -> list[Any]:
+    """Give the results with null where a task failed, so that task 5 of the next stage gets the result of task 5."""
+    failed = {child["index"] for child in output.get("failed", ())}
+    results = iter(output["results"])
+    return [None if index in failed else next(results) for index in range(len(output["results"]) + len(failed))]
