@@ -6,8 +6,8 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from pydantic import AwareDatetime, BaseModel
 
-from graticule.api.access import OperatorOnly
-from graticule.api.services import DeadLetters
+from graticule.api.access import Operator, OperatorOnly
+from graticule.api.services import DeadLetters, Jobs
 from graticule.core.models.fields import Short
 from graticule.http.paging import Cursor, Cursors, Limit, Page
 from graticule.http.problems import problem_responses
@@ -46,9 +46,9 @@ async def list_dead_letters(
 
 
 @router.post("/{letter_id}/requeue", responses=problem_responses(404, 409))
-async def requeue(letter_id: LetterPath, service: DeadLetters) -> Done:
-    """Let a dead letter be delivered again."""
-    await service.requeue(letter_id)
+async def requeue(letter_id: LetterPath, service: DeadLetters, jobs: Jobs, operator: Operator) -> Done:
+    """Let a dead letter be delivered again; a job that has failed because of it goes on with a new attempt."""
+    await service.requeue(letter_id, jobs, actor=operator)
     return Done(id=letter_id, done="requeued")
 
 

@@ -60,13 +60,14 @@ class Retry(BaseModel):
 async def submit(
     submission: Submission,
     service: Jobs,
+    operator: Operator,
     response: Response,
     *,
     resubmit: Resubmit = False,
     idempotency_key: IdempotencyKey = None,
 ) -> Job:
     """Submit a job; 200 when an earlier submission with the same key, or the same inputs, has made it."""
-    submitted = await service.submit(_with_key(submission, idempotency_key), resubmit=resubmit)
+    submitted = await service.submit(_with_key(submission, idempotency_key), resubmit=resubmit, actor=operator)
     response.status_code = 201 if submitted.created else 200
     response.headers["Location"] = f"{router.prefix}/{submitted.job.job_id}"
     return submitted.job

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Response
 from pydantic import BaseModel, JsonValue
 
-from graticule.api.access import OperatorOnly
+from graticule.api.access import Operator, OperatorOnly
 from graticule.api.jobs import IdempotencyKey, JobPath, Resubmit
 from graticule.api.services import Jobs, Reader
 from graticule.core.ids import JobId, WorkflowId
@@ -55,6 +55,7 @@ class Status(BaseModel):
 async def submit(
     workflow_id: Annotated[Short, Path(description="The workflow that is to run.")],
     service: Jobs,
+    operator: Operator,
     response: Response,
     *,
     input_params: JsonObject | None = None,
@@ -63,7 +64,7 @@ async def submit(
 ) -> Accepted:
     """Submit a job; the body is its input parameters."""
     submission = Submission(workflow_id=workflow_id, input_params=input_params or {}, idempotency_key=idempotency_key)
-    submitted = await service.submit(submission, resubmit=resubmit)
+    submitted = await service.submit(submission, resubmit=resubmit, actor=operator)
     response.status_code = 201 if submitted.created else 200
     job = submitted.job
     return Accepted(

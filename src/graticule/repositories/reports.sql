@@ -1,14 +1,18 @@
--- What workers report by HTTP. A report counts when its worker holds the task, or when nobody does: after a lease ran
--- out and no other worker took the task, or when another broker carries it. A report that names its delivery counts
--- only for that one. Who reports locks the task, so that of two reports one is the first.
+-- What workers report by HTTP. A report counts when its worker holds the task's lease; of a task that another broker
+-- carries, which knows who holds it, when it names its worker. A report that names its delivery counts only for that
+-- one. A result also counts, as a late one, of a task that was withdrawn in the delivery that it names: its owner notes
+-- it and changes nothing. Who reports locks the task, so that of two reports one is the first.
 
 -- name: accept_result
 WITH reported AS (
     UPDATE dagapp.dag_tasks
     SET status = 'done', leased_by = NULL, lease_expires_at = NULL
     WHERE task_id = %(task_id)s
-      AND ((status = 'leased' AND (%(worker_id)s::text IS NULL OR leased_by = %(worker_id)s)) OR status = 'queued')
-      AND (%(delivery_count)s::int IS NULL OR delivery_count = %(delivery_count)s OR sent_at IS NOT NULL)
+      AND (status = 'leased' AND leased_by = %(worker_id)s::text
+           AND (%(delivery_count)s::int IS NULL OR delivery_count = %(delivery_count)s)
+           OR status = 'queued' AND sent_at IS NOT NULL AND %(worker_id)s::text IS NOT NULL
+           OR status = 'withdrawn' AND %(worker_id)s::text IS NOT NULL
+           AND (delivery_count = %(delivery_count)s::int OR sent_at IS NOT NULL))
     RETURNING task_id, job_id, node_id
 ), written AS (
     INSERT INTO dagapp.dag_task_results (task_id, job_id, node_id, status, output, output_ref, error_message,
@@ -28,8 +32,9 @@ SELECT task_id, (SELECT count(sent) FROM told) AS owners FROM reported;
 WITH reported AS (
     SELECT task_id, job_id, node_id FROM dagapp.dag_tasks
     WHERE task_id = %(task_id)s
-      AND ((status = 'leased' AND (%(worker_id)s::text IS NULL OR leased_by = %(worker_id)s)) OR status = 'queued')
-      AND (%(delivery_count)s::int IS NULL OR delivery_count = %(delivery_count)s OR sent_at IS NOT NULL)
+      AND (status = 'leased' AND leased_by = %(worker_id)s::text
+           AND (%(delivery_count)s::int IS NULL OR delivery_count = %(delivery_count)s)
+           OR status = 'queued' AND sent_at IS NOT NULL AND %(worker_id)s::text IS NOT NULL)
     FOR UPDATE
 ), written AS (
     INSERT INTO dagapp.dag_task_results (task_id, job_id, node_id, status, progress, metrics, worker_id)
@@ -46,8 +51,9 @@ SELECT task_id, (SELECT count(sent) FROM told) AS owners FROM reported;
 WITH reported AS (
     SELECT task_id, job_id, node_id FROM dagapp.dag_tasks
     WHERE task_id = %(task_id)s
-      AND ((status = 'leased' AND (%(worker_id)s::text IS NULL OR leased_by = %(worker_id)s)) OR status = 'queued')
-      AND (%(delivery_count)s::int IS NULL OR delivery_count = %(delivery_count)s OR sent_at IS NOT NULL)
+      AND (status = 'leased' AND leased_by = %(worker_id)s::text
+           AND (%(delivery_count)s::int IS NULL OR delivery_count = %(delivery_count)s)
+           OR status = 'queued' AND sent_at IS NOT NULL AND %(worker_id)s::text IS NOT NULL)
     FOR UPDATE
 ), saved AS (
     INSERT INTO dagapp.dag_checkpoints (job_id, node_id, task_id, phase, data, artifacts, saved_at)

@@ -82,7 +82,8 @@ class RequeueOutcome(StrEnum):
     REQUEUED = "requeued"
     NOT_FOUND = "not_found"
     NOT_DEAD = "not_dead"
-    NOT_AWAITED = "not_awaited"  # its node has failed meanwhile: the job is to be resumed instead
+    JOB_FAILED = "job_failed"  # its node failed with it, and the job with the node: it can be resumed
+    NOT_AWAITED = "not_awaited"  # its node has ended, or has another attempt under way
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +143,17 @@ class TaskRepository(Repository[Task]):
     ) -> dict[TaskId, LeaseState]:
         """Prolong leases, and tell of each whether it is still held."""
         given = {**_named(worker_id, held), "lease_seconds": lease_seconds}
-        found = {TaskId(row["task_id"]): LeaseState(row["state"]) for row in await self._rows("renew_leases", given)}
-        return dict.fromkeys(given["task_ids"], LeaseState.LOST) | found  # a job that is gone took its tasks along
+        renewed = await self._task_ids("renew_leases", given)
+        missing = [task_id for task_id in given["task_ids"] if task_id not in renewed]
+        withdrawn = await self._task_ids("withdrawn_tasks", {"task_ids": missing}) if missing else set()
+        return (
+            dict.fromkeys(missing, LeaseState.LOST)  # another worker's, or gone along with its job
+            | dict.fromkeys(withdrawn, LeaseState.WITHDRAWN)
+            | dict.fromkeys(renewed, LeaseState.HELD)
+        )
 
     async def finish(self, worker_id: WorkerId, tasks: Sequence[FinishedTask]) -> set[TaskId]:
-        """End tasks with their results, and give those whose lease was still held: the others changed nothing."""
+        """End tasks with their results, and give those that were held or withdrawn: the others changed nothing."""
         reports = {
             task.delivery.task_id: {
                 "delivery_count": task.delivery.delivery_count,

@@ -30,26 +30,25 @@ FROM dagapp.dag_tasks
 WHERE status = 'queued' AND queue = ANY (%(queues)s) AND available_at > now();
 
 -- name: renew_leases
--- What is no longer held was withdrawn, or another worker has it.
-WITH renewed AS (
-    UPDATE dagapp.dag_tasks AS task
-    SET lease_expires_at = now() + %(lease_seconds)s * interval '1 second'
-    WHERE task.task_id = ANY (%(task_ids)s) AND task.status::text = 'leased' AND task.leased_by = %(worker_id)s
-      AND task.delivery_count = (%(deliveries)s::jsonb ->> task.task_id)::int
-    RETURNING task.task_id, 'held' AS state
-)
-SELECT task_id, state FROM renewed
-UNION ALL
-SELECT task_id, CASE WHEN status = 'withdrawn' THEN 'withdrawn' ELSE 'lost' END
-FROM dagapp.dag_tasks
-WHERE task_id = ANY (%(task_ids)s) AND task_id NOT IN (SELECT task_id FROM renewed);
+UPDATE dagapp.dag_tasks AS task
+SET lease_expires_at = now() + %(lease_seconds)s * interval '1 second'
+WHERE task.task_id = ANY (%(task_ids)s) AND task.status::text = 'leased' AND task.leased_by = %(worker_id)s
+  AND task.delivery_count = (%(deliveries)s::jsonb ->> task.task_id)::int
+RETURNING task.task_id;
+
+-- name: withdrawn_tasks
+-- Which of the tasks that could not be renewed nobody wants any more. A statement of its own: one that waited for a
+-- withdrawal to commit still sees what was there before it.
+SELECT task_id FROM dagapp.dag_tasks WHERE task_id = ANY (%(task_ids)s) AND status::text = 'withdrawn';
 
 -- name: finish_tasks
 -- Tasks are done, their results are there, and the owners of their jobs know: all of it or nothing.
+-- A task that was withdrawn under its worker's hands has nobody's lease: its late result is recorded all the same.
 WITH finished AS (
     UPDATE dagapp.dag_tasks AS task
     SET status = 'done', leased_by = NULL, lease_expires_at = NULL
-    WHERE task.task_id = ANY (%(task_ids)s) AND task.status::text = 'leased' AND task.leased_by = %(worker_id)s
+    WHERE task.task_id = ANY (%(task_ids)s)
+      AND (task.status::text = 'leased' AND task.leased_by = %(worker_id)s OR task.status::text = 'withdrawn')
       AND task.delivery_count = (%(reports)s::jsonb -> task.task_id ->> 'delivery_count')::int
     RETURNING task.task_id, task.job_id, task.node_id, %(reports)s::jsonb -> task.task_id AS report
 ), written AS (
@@ -168,11 +167,13 @@ ORDER BY created_at DESC, task_id DESC
 LIMIT %(limit)s;
 
 -- name: requeue_dead_task
--- Only a node that still waits for this very attempt would take its result.
+-- Only a node that still waits for this very attempt would take its result; one that failed with it, and its job with
+-- the node, can be resumed.
 WITH letter AS (
     SELECT task.task_id, task.queue, task.status,
-           node.task_id IS NOT NULL AND node.status IN ('dispatched', 'running') AS is_awaited
-    FROM dagapp.dag_tasks AS task
+           node.task_id IS NOT NULL AND node.status IN ('dispatched', 'running') AS is_awaited,
+           node.task_id IS NOT NULL AND node.status = 'failed' AND job.status = 'failed' AS can_be_resumed
+    FROM dagapp.dag_tasks AS task JOIN dagapp.dag_jobs AS job USING (job_id)
     LEFT JOIN dagapp.dag_nodes AS node
         ON node.job_id = task.job_id AND node.node_id = task.node_id AND node.task_id = task.task_id
     WHERE task.task_id = %(task_id)s
@@ -187,6 +188,7 @@ WITH letter AS (
     SELECT pg_notify('graticule_queue_' || md5(queue), '') AS sent FROM requeued
 )
 SELECT CASE WHEN (SELECT count(sent) FROM told) > 0 THEN 'requeued'
+            WHEN status = 'dead' AND can_be_resumed THEN 'job_failed'
             WHEN status = 'dead' THEN 'not_awaited'
             ELSE 'not_dead' END AS outcome
 FROM letter;

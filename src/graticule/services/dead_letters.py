@@ -3,6 +3,7 @@
 import heapq
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 from pydantic import BaseModel, Field
 
@@ -13,6 +14,9 @@ from graticule.core.models.fields import JsonObject
 from graticule.repositories.database import Database
 from graticule.repositories.messages import MessageRepository
 from graticule.repositories.tasks import RequeueOutcome, TaskRepository
+from graticule.services.jobs import JobService
+
+_NO_TASK: Final = frozenset({RequeueOutcome.NOT_FOUND, RequeueOutcome.NOT_DEAD})
 
 
 class LetterKind(StrEnum):
@@ -63,19 +67,26 @@ class DeadLetterService:
                 letters.append([_of_message(message) for message in messages])
         return list(heapq.merge(*letters, key=_newest_first, reverse=True))[:limit]
 
-    async def requeue(self, letter_id: str) -> None:
-        """Let a dead letter be delivered again."""
+    async def requeue(self, letter_id: str, jobs: JobService, actor: str | None = None) -> None:
+        """Let a dead letter be delivered again; a job that has failed because of it is resumed, with a new attempt."""
         async with self._database.transaction() as connection:
-            match await TaskRepository(connection).requeue(TaskId(letter_id)):
-                case RequeueOutcome.REQUEUED:
-                    return
-                case RequeueOutcome.NOT_AWAITED:
-                    raise Conflict(
-                        f"The node of task {letter_id} does not wait for it any more.",
-                        hint="Retry the job instead: POST /api/v1/jobs/{id}/retry, or `graticule retry`.",
-                    )
-            if not await MessageRepository(connection).requeue(letter_id):
+            outcome = await TaskRepository(connection).requeue(TaskId(letter_id))
+            if outcome in _NO_TASK and not await MessageRepository(connection).requeue(letter_id):
                 raise _unknown(letter_id)
+        if outcome is RequeueOutcome.NOT_AWAITED:
+            raise Conflict(
+                f"The node of task {letter_id} does not wait for it any more.",
+                hint="If the job has failed, retry it: POST /api/v1/jobs/{id}/retry, or `graticule retry`.",
+            )
+        if outcome is RequeueOutcome.JOB_FAILED:
+            await self._resume(TaskId(letter_id), jobs, actor)
+
+    async def _resume(self, task_id: TaskId, jobs: JobService, actor: str | None) -> None:
+        async with self._database.connection() as connection:
+            task = await TaskRepository(connection).get(task_id=task_id)
+        await jobs.resume(task.job_id, actor=actor)
+        async with self._database.connection() as connection:
+            await TaskRepository(connection).discard(task_id)
 
     async def discard(self, letter_id: str) -> None:
         """Take a dead letter off the list for good."""

@@ -19,6 +19,9 @@ from graticule.services.outputs import INLINE_BYTES, INLINE_CHILD_BYTES
 from graticule.storage.local import LocalStorage
 
 MOST_ERROR_CHARACTERS: Final = 20_000
+MOST_PROGRESS_BYTES: Final = 16 * 1024
+MOST_METRICS_BYTES: Final = 64 * 1024
+MOST_CHECKPOINT_BYTES: Final = 1024 * 1024
 
 
 class TaskReport(BaseModel):
@@ -56,7 +59,7 @@ class ResultReport(TaskReport):
 class ProgressReport(TaskReport):
     """How far a task is."""
 
-    progress: JsonObject
+    progress: JsonObject | None = Field(None, description="Without it, the report only says that the task runs.")
 
 
 class CheckpointReport(TaskReport):
@@ -96,6 +99,7 @@ class ResultIntake:
             return await self._running(report, report.progress, report.metrics)
         if report.status is ResultStatus.FAILED and not report.error_message:
             raise InvalidInput("A failed task needs an `error_message`.")
+        progress, metrics = _progress(report.progress), _metrics(report.metrics)
         output, output_ref = await self._kept(report)
         async with self._database.transaction() as connection:
             reports = ReportRepository(connection)
@@ -106,8 +110,8 @@ class ResultIntake:
                 output_ref=output_ref,
                 error_message=_storable(report.error_message),
                 retryable=report.retryable,
-                progress=_json(report.progress),
-                metrics=_json(report.metrics),
+                progress=progress,
+                metrics=metrics,
             )
             receipt = await _receipt(reports, report, accepted=accepted, standing=TaskStanding.DONE)
         if output_ref is not None and report.output_ref is None and not accepted:
@@ -120,7 +124,7 @@ class ResultIntake:
 
     async def checkpoint(self, report: CheckpointReport) -> Receipt:
         """Keep a phase that a task has finished."""
-        data = document(report.data)
+        data = _bounded("data", document(report.data), MOST_CHECKPOINT_BYTES)
         async with self._database.transaction() as connection:
             reports = ReportRepository(connection)
             accepted = await reports.accept_checkpoint(report.reporter, report.phase, data, report.artifacts)
@@ -136,25 +140,29 @@ class ResultIntake:
         return found
 
     async def _running(self, report: TaskReport, progress: JsonObject | None, metrics: JsonObject | None) -> Receipt:
+        told = _progress(progress), _metrics(metrics)
         async with self._database.transaction() as connection:
             reports = ReportRepository(connection)
-            accepted = await reports.accept_progress(report.reporter, _json(progress), _json(metrics))
+            accepted = await reports.accept_progress(report.reporter, *told)
             return await _receipt(reports, report, accepted=accepted, standing=TaskStanding.HELD)
 
     async def _kept(self, report: ResultReport) -> tuple[str | None, str | None]:
         """Give the output as its row holds it: a text, or where it is stored if it is too large for that."""
+        async with self._database.connection() as connection:
+            task = _known(await ReportRepository(connection).task(report.task_id), report.task_id)
+        folder = f"outputs/{task.job_id}/"
         if report.output_ref is not None:
+            if not report.output_ref.startswith(folder) or ".." in report.output_ref.split("/"):
+                raise InvalidInput(f"`output_ref` must begin with {folder!r}: outputs of a job are stored there.")
             if not await self._storage.exists(report.output_ref):
                 raise InvalidInput(f"There is no file {report.output_ref!r} in the storage of this server.")
             return None, report.output_ref
         text = _json(report.output)
-        async with self._database.connection() as connection:
-            task = _known(await ReportRepository(connection).task(report.task_id), report.task_id)
         limit = INLINE_CHILD_BYTES if "__" in task.node_id else INLINE_BYTES
         if text is None or len(text.encode()) <= limit:
             return text, None
         # A name of its own: a report that turns out not to count must not overwrite the output of one that did.
-        path = f"outputs/{task.job_id}/{task.node_id}_{task.retry_count}_{uuid4().hex}.json"
+        path = f"{folder}{task.node_id}_{task.retry_count}_{uuid4().hex}.json"
         await self._storage.put(path, text.encode())
         return None, path
 
@@ -180,6 +188,21 @@ def _known(task: KnownTask | None, task_id: str) -> KnownTask:
 
 def _json(value: JsonValue) -> str | None:
     return None if value is None else document(value)
+
+
+def _progress(value: JsonObject | None) -> str | None:
+    return None if value is None else _bounded("progress", document(value), MOST_PROGRESS_BYTES)
+
+
+def _metrics(value: JsonObject | None) -> str | None:
+    return None if value is None else _bounded("metrics", document(value), MOST_METRICS_BYTES)
+
+
+def _bounded(name: str, text: str, most: int) -> str:
+    size = len(text.encode())
+    if size > most:
+        raise InvalidInput(f"`{name}` has {size:,} bytes as JSON, and at most {most:,} are allowed.")
+    return text
 
 
 def _storable(text: str | None) -> str | None:

@@ -58,7 +58,7 @@ async def _worker(
     """Put a worker together, and let it work inside the block."""
     worker_id, known = new_worker_id(), handlers()
     database: Database = app.state.database
-    storage_root = settings.storage_root or settings.home.expanduser().absolute() / "storage"
+    storage_root = settings.storage_folder
     async with _lease_database(settings, url) as leases, _ways_back(settings, database, worker_id) as ways:
         given = Surroundings(
             queue=PostgresTaskQueue(database, leases, worker_id, settings.worker_lease_seconds),

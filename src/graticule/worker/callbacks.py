@@ -111,7 +111,7 @@ class HttpSink:
     async def _running(self, news: News) -> None:
         try:
             async with self._at_once:
-                await self._client.post("task-progress", news.message, {"progress": news.progress or {}})
+                await self._client.post("task-progress", news.message, {"progress": news.progress})
         except GraticuleError as error:
             _log.warning("progress cannot be told", task_id=news.message.task_id, error=str(error))
 

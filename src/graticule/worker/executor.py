@@ -4,6 +4,7 @@ import asyncio
 from typing import Final
 
 from graticule.core.errors import GraticuleError
+from graticule.core.models.engine import ResultStatus
 from graticule.handlers.context import HandlerContext, Storage
 from graticule.handlers.registry import RegisteredHandler
 from graticule.logs import bound, get_logger
@@ -22,10 +23,10 @@ from graticule.worker.run import Ending, Run
 
 _log = get_logger(__name__)
 _ENDED: Final = {
-    Ending.WITHDRAWN: "The job does not want the task any more.",
     Ending.LOST: "The worker lost the task.",
     Ending.HANDED_BACK: "The worker stopped.",
 }
+_WITHDRAWN: Final = Outcome(ResultStatus.CANCELLED, error_message="The job does not want the task any more.")
 
 
 class Executor:
@@ -43,7 +44,7 @@ class Executor:
         message = run.message
         with bound(task_id=message.task_id, job_id=message.job_id, node_id=message.node_id):
             outcome = await self._attempt(run, run.handler)
-        return outcome if run.ending is None else _made_to_end(run, run.ending)
+        return outcome if run.ending is None else _made_to_end(run, run.ending, outcome)
 
     async def _attempt(self, run: Run, handler: RegisteredHandler) -> Outcome:
         try:
@@ -85,7 +86,9 @@ def _is_cancelled_from_outside() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _made_to_end(run: Run, ending: Ending) -> Outcome:
+def _made_to_end(run: Run, ending: Ending, outcome: Outcome) -> Outcome:
+    if ending is Ending.WITHDRAWN:
+        return outcome if outcome.status is ResultStatus.COMPLETED else _WITHDRAWN
     if ending is Ending.TIMED_OUT:
         return failed(f"The handler was ended after its timeout of {run.message.timeout_seconds} s.")
     return failed(_ENDED[ending])

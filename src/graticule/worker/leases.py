@@ -1,6 +1,7 @@
 """Keeps the leases of all tasks that a worker holds, and ends what it does not hold any more."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -28,14 +29,22 @@ class LeaseKeeper:
         self._holdings = holdings
         self._renew_seconds = renew_seconds
         self._on_lost = on_lost
+        self._now = asyncio.Event()
 
     async def renew_forever(self) -> None:
         """Renew again and again; when that fails, sooner."""
         pause = self._renew_seconds
         while True:
-            await asyncio.sleep(pause)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._now.wait()
+            self._now.clear()
             renewed = await self._renew(self._holdings.all())
             pause = self._renew_seconds if renewed else min(_RETRY_SECONDS, self._renew_seconds)
+
+    def renew_now(self) -> None:
+        """Renew everything at once: a cancel may have been missed."""
+        self._now.set()
 
     async def check(self, job_id: JobId) -> None:
         """Find out at once whether a job still wants its tasks."""
@@ -56,14 +65,17 @@ class LeaseKeeper:
         return True
 
     def _end(self, run: Run, state: LeaseState) -> None:
-        if run.is_over or run.is_lost:
-            run.is_lost = True  # its result may be on its way; if it was not accepted, it will not be
+        is_lost = state is not LeaseState.WITHDRAWN
+        if run.is_over or run.is_lost:  # a result that is on its way and was not accepted will not be, if it is lost
+            run.is_lost |= is_lost
             return
+        if run.ending is Ending.WITHDRAWN and not is_lost:
+            return  # known already
         _log.warning("a task is lost", task_id=run.message.task_id, job_id=run.message.job_id, state=state.value)
         self._on_lost(run)
         if self._holdings.drop_waiting(run):
             return
-        if state is LeaseState.WITHDRAWN:
-            run.lose(Ending.WITHDRAWN, grace_seconds=CANCEL_GRACE_SECONDS)
+        if is_lost:
+            run.lose()
         else:
-            run.lose(Ending.LOST)
+            run.withdraw(CANCEL_GRACE_SECONDS)

@@ -14,6 +14,7 @@ from graticule.worker.reports import Report, ReportSink
 from graticule.worker.run import Run
 
 LARGEST_BATCH: Final = 1000
+LARGEST_BATCH_BYTES: Final = 16 * 1024 * 1024  # about; one statement carries the batch
 FIRST_PAUSE_SECONDS: Final = 0.1
 LONGEST_PAUSE_SECONDS: Final = 5.0
 
@@ -52,9 +53,18 @@ class Reporter:
             await self._arrived.wait()
             self._arrived.clear()
             while self._pending:
-                size = min(len(self._pending), LARGEST_BATCH)
-                await self._write([self._pending.popleft() for _ in range(size)])
+                await self._write(self._next_batch())
             self._idle.set()
+
+    def _next_batch(self) -> list[tuple[Run, Report]]:
+        """Take what waits, but for what would make the batch too large."""
+        batch, size = [self._pending.popleft()], 0
+        while self._pending and len(batch) < LARGEST_BATCH:
+            size += _size(batch[-1][1])
+            if size + _size(self._pending[0][1]) > LARGEST_BATCH_BYTES:
+                break
+            batch.append(self._pending.popleft())
+        return batch
 
     async def _write(self, batch: Sequence[tuple[Run, Report]]) -> None:
         """Write a batch; the database may be away for a while, and the results are kept until it is back."""
@@ -100,6 +110,13 @@ class Reporter:
             if run.message.task_id not in accepted:
                 _drop(run)
             self._on_settled(run)
+
+
+def _size(report: Report) -> int:
+    """Tell about how much text a report is."""
+    outcome = report.outcome
+    carried = 0 if outcome.output is None or report.output_ref else len(outcome.output)
+    return carried + len(outcome.metrics or "") + len(outcome.error_message or "")
 
 
 def _drop(run: Run) -> None:

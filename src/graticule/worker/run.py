@@ -37,7 +37,7 @@ class Run:
     started: float | None = None  # when its handler began; time.monotonic()
     ending: Ending | None = None
     is_over: bool = False  # its handler has ended, or is not waited for any more
-    is_lost: bool = False  # its result would be refused
+    is_lost: bool = False  # another's, perhaps: its result would be refused
     progress: dict[str, JsonValue] | None = None  # not yet told
     told: float | None = None  # when the owner was last told that it runs
     on_signal: Callable[[], None] | None = None  # passes signals on to a child process
@@ -60,12 +60,16 @@ class Run:
         if self.on_signal is not None:
             self.on_signal()
 
-    def lose(self, ending: Ending, *, grace_seconds: float = 0) -> None:
-        """Note that the task is not this worker's any more: the handler is told, and made to end after the grace."""
-        if not self.is_lost:
-            self.is_lost = True
-            self.tell(cancelled=True)
-            self.end(ending, grace_seconds=grace_seconds)
+    def withdraw(self, grace_seconds: float) -> None:
+        """Note that nobody wants the task any more: the handler is told, and made to end after the grace."""
+        self.tell(cancelled=True)
+        self.end(Ending.WITHDRAWN, grace_seconds=grace_seconds)
+
+    def lose(self) -> None:
+        """Note that the task may be another worker's: the handler is told, and made to end."""
+        self.is_lost = True
+        self.tell(cancelled=True)
+        self.end(Ending.LOST)
 
     def end(self, ending: Ending, *, grace_seconds: float = 0) -> None:
         """Make the handler end: it is cancelled, its child process killed."""

@@ -136,8 +136,10 @@ class Worker:
     async def _take_notice(self, heard: Heard) -> None:
         if heard.channel == CANCELLED:
             await self._leases.check(JobId(heard.payload))
-        else:  # without a channel: anything may have been missed
-            self._consumer.announce(self._channels.get(heard.channel or ""))
+            return
+        if heard.channel is None:  # anything may have been missed
+            self._leases.renew_now()
+        self._consumer.announce(self._channels.get(heard.channel or ""))
 
     def _hold(self, message: TaskMessage) -> Run:
         handler = self._given.handlers.get(message.handler)

@@ -45,9 +45,7 @@ def _running(step: Step, report: Reported) -> None:
         _taken_by(step, report)
     elif report.worker_id not in (None, node.worker_id):
         _taken_by(step, report)  # another worker took the task over, because the first one lost its lease
-    if report.progress is not None:
-        step.edit(report.node_id).progress = report.progress
-        step.tell(EventType.NODE_PROGRESS, report.node_id, report.progress, task_id=report.task_id)
+    _note_progress(step, report)
     if report.checkpoint is not None:
         step.tell(EventType.CHECKPOINT_SAVED, report.node_id, {"phase": report.checkpoint}, task_id=report.task_id)
 
@@ -61,6 +59,7 @@ def _taken_by(step: Step, report: Reported) -> None:
 
 
 def _completed(step: Step, report: Reported) -> None:
+    _note_progress(step, report)
     node = step.move(report.node_id, NodeStatus.COMPLETED)
     if node.output is None or not isinstance(stored_output(report.output, report.output_ref), NotLoaded):
         node.output = report.output  # otherwise it was asked for, and is there already
@@ -75,14 +74,22 @@ def _completed(step: Step, report: Reported) -> None:
 
 
 def _failed(step: Step, report: Reported) -> None:
+    _note_progress(step, report)
     _note_worker(step, report)
     fail_attempt(step, report.node_id, report.error_message or FAILED_WITHOUT_REASON, retryable=report.retryable)
 
 
 def _cancelled(step: Step, report: Reported) -> None:
     """A worker that gives a task up, in a job that goes on, has failed an attempt."""
+    _note_progress(step, report)
     _note_worker(step, report)
     fail_attempt(step, report.node_id, report.error_message or CANCELLED_BY_WORKER)
+
+
+def _note_progress(step: Step, report: Reported) -> None:
+    if report.progress is not None:
+        step.edit(report.node_id).progress = report.progress
+        step.tell(EventType.NODE_PROGRESS, report.node_id, report.progress, task_id=report.task_id)
 
 
 def _note_worker(step: Step, report: Reported) -> None:
