@@ -1,4 +1,4 @@
-"""A real PostgreSQL for the whole run: one embedded cluster, one template database, a clone for each test."""
+"""A real PostgreSQL for the whole run: one embedded cluster, one template database, and clones of it."""
 
 import asyncio
 import os
@@ -14,10 +14,12 @@ import psycopg
 import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
+from psycopg.types.json import Jsonb
 from pydantic import AliasChoices
 
 from graticule.config import Settings
-from graticule.core.table import DatabaseRole
+from graticule.core.models import TABLES, Platform, SchemaDeployment
+from graticule.core.table import DatabaseRole, Row
 from graticule.embedded.cluster import Cluster, running_cluster_url
 from graticule.embedded.credentials import ADMIN, Credentials
 from graticule.embedded.logins import allow_logins
@@ -28,6 +30,17 @@ HOME_VARIABLE = "GRATICULE_TEST_HOME"
 TEMPLATE = "graticule_template"
 # Nothing here must survive a power cut, so the tests need not wait for the disk.
 NOT_DURABLE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+SEEDED = (Platform, SchemaDeployment)  # the tables in which a deployment leaves rows
+SHAPE = """
+    SELECT md5(string_agg(concat_ws(' ', kind, name, detail), E'\\n' ORDER BY kind, name, detail))
+    FROM (SELECT 'column' AS kind, attrelid::regclass::text AS name,
+                 concat_ws(' ', attname, atttypid::regtype, attnotnull, atthasdef, relkind, relowner, relacl) AS detail
+          FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+          WHERE relnamespace = 'dagapp'::regnamespace AND NOT attisdropped
+          UNION ALL
+          SELECT 'constraint', conrelid::regclass::text, concat_ws(' ', conname, pg_get_constraintdef(oid))
+          FROM pg_constraint WHERE connamespace = 'dagapp'::regnamespace) AS object
+"""
 
 # A busy machine is no failure, and a run of continuous integration can be repeated to the letter.
 hypothesis.settings.register_profile("graticule", deadline=None, derandomize="CI" in os.environ)
@@ -110,10 +123,13 @@ def _admin_url() -> str:
 
 
 def _create_database(template: str) -> TestDatabase:
+    """Make a clone; to copy its files takes a third of the time that their blocks in the log would."""
     name = f"test_{uuid4().hex}"
     with psycopg.connect(_admin_url(), autocommit=True) as connection:
         connection.execute(
-            sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
+            sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy").format(
+                sql.Identifier(name), sql.Identifier(template)
+            )
         )
     return TestDatabase(name, Path(os.environ[HOME_VARIABLE]))
 
@@ -123,12 +139,109 @@ def _drop_database(database: TestDatabase) -> None:
         connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(database.name)))
 
 
+class SharedDatabase:
+    """A clone that many tests use one after the other; one that a test has spoiled is replaced."""
+
+    def __init__(self) -> None:
+        self.database = _create_database(TEMPLATE)
+        with psycopg.connect(self.database.url()) as connection:
+            self._seeds = {model: _rows(connection, model) for model in SEEDED}
+            self._shape = _shape(connection)
+            self._counts = _counts(connection)
+
+    def drop(self) -> None:
+        _drop_database(self.database)
+
+    def empty(self) -> None:
+        """Make it as it was; what cannot be undone by changing rows is the fault of the test before."""
+        with psycopg.connect(self.database.url(), autocommit=True) as connection:
+            _end_others(connection)
+            is_sound = _shape(connection) == self._shape and self._empty_tables(connection)
+        if not is_sound:
+            self.drop()
+            self.database = _create_database(TEMPLATE)
+            pytest.fail("The test changed the shared database for good; give it one of its own (`own_database`).")
+
+    def _empty_tables(self, connection: psycopg.Connection) -> bool:
+        """Bring the rows back to the seeds; False when something still writes."""
+        with connection.transaction():
+            _delete_rows(connection)
+            self._restore_seeds(connection)
+        return _counts(connection) == self._counts
+
+    def _restore_seeds(self, connection: psycopg.Connection) -> None:
+        for model, seeds in self._seeds.items():
+            if _rows(connection, model) != seeds:
+                query = (
+                    "DELETE FROM {0};"
+                    " INSERT INTO {0} OVERRIDING SYSTEM VALUE SELECT * FROM jsonb_populate_recordset(NULL::{0}, {1})"
+                )
+                connection.execute(sql.SQL(query).format(_table(model), Jsonb(seeds)))
+
+
+def _rows(connection: psycopg.Connection, model: type[Row]) -> list[object]:
+    query = "SELECT coalesce(jsonb_agg(seed ORDER BY seed), '[]') FROM {} AS seed"
+    (found,) = connection.execute(sql.SQL(query).format(_table(model))).fetchone() or ([],)
+    return list(found)
+
+
+def _end_others(connection: psycopg.Connection) -> None:
+    """End the connections that a test has left; they could write later, or hold locks."""
+    connection.execute(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+    )
+
+
+def _delete_rows(connection: psycopg.Connection) -> None:
+    """Delete all rows but the seeds; faster than TRUNCATE, which makes new files for every table and index."""
+    connection.execute("SET LOCAL session_replication_role = replica")  # no order among the tables
+    emptied = [_table(model) for model in TABLES if model not in SEEDED]
+    connection.execute(sql.SQL("; ").join(sql.SQL("DELETE FROM {}").format(table) for table in emptied))
+
+
+def _shape(connection: psycopg.Connection) -> object:
+    """Give a digest of the tables themselves."""
+    return connection.execute(SHAPE).fetchone()
+
+
+def _counts(connection: psycopg.Connection) -> object:
+    """Give the number of rows of each table."""
+    counts = [sql.SQL("(SELECT count(*) FROM {})").format(_table(model)) for model in TABLES]
+    return connection.execute(sql.SQL("SELECT {}").format(sql.SQL(", ").join(counts))).fetchone()
+
+
+def _table(model: type[Row]) -> sql.Identifier:
+    return sql.Identifier(model.table.schema, model.table.name)
+
+
 @pytest.fixture
-def database() -> Iterator[TestDatabase]:
-    """Give a database with the whole schema, the test's own."""
+def own_database() -> Iterator[TestDatabase]:
+    """Give a database with the whole schema, the test's own: for what changes tables, roles or seeds."""
     created = _create_database(TEMPLATE)
     yield created
     _drop_database(created)
+
+
+@pytest.fixture(scope="session")
+def shared_clone() -> Iterator[SharedDatabase]:
+    """Give one clone to all tests of this process that leave only rows; one for each would be most of their time."""
+    shared = SharedDatabase()
+    yield shared
+    shared.drop()
+
+
+@pytest.fixture
+def emptied_database(shared_clone: SharedDatabase) -> Iterator[TestDatabase]:
+    """Give a database with the whole schema and no rows but the seeds; it is emptied after the test."""
+    yield shared_clone.database
+    shared_clone.empty()
+
+
+@pytest.fixture
+def database(own_database: TestDatabase) -> TestDatabase:
+    """Give the database of the test; folders whose tests write nothing but rows take the shared one instead."""
+    return own_database
 
 
 @pytest.fixture

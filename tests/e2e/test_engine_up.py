@@ -115,6 +115,29 @@ def test_the_demonstration_is_submitted_watched_and_completes(engine: Engine) ->
     assert "\x1b" not in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("workflow_id", "retries"),
+    [
+        ("hello_world", 0),
+        ("echo_test", 0),
+        ("fan_out_test", 0),
+        ("conditional_test", 0),
+        ("retry_test", 2),  # half of the attempts fail; with this seed the first two
+        ("retry_fan_out_test", 11),  # three of ten fail
+    ],
+)
+def test_the_small_workflows_complete_and_what_fails_by_chance_is_tried_again(
+    engine: Engine, workflow_id: str, retries: int
+) -> None:
+    seed = ("-p", "seed=graticule") if retries else ()
+    result = engine.run("submit", workflow_id, *seed, "--watch", "--json")
+    assert result.returncode == 0, result.stdout + result.stderr
+    job = json.loads(result.stdout)
+    assert (job["workflow_id"], job["status"]) == (workflow_id, "completed")
+    events = [json.loads(line) for line in engine.ok("events", job["job_id"], "--json").splitlines()]
+    assert [event["event_type"] for event in events].count("node_retry") == retries
+
+
 def test_inputs_take_the_types_that_the_workflow_declares(engine: Engine) -> None:
     job_id = engine.submit("slow", "-p", "seconds=0", "-p", "label=007")
     engine.ok("watch", job_id)

@@ -33,6 +33,11 @@ async def running_client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
+@pytest.fixture
+def database(emptied_database: TestDatabase) -> TestDatabase:
+    return emptied_database
+
+
 @pytest.fixture(autouse=True)
 def logged() -> Iterator[list[EventDict]]:
     """Keep what is logged: to render tracebacks takes seconds."""

@@ -18,6 +18,7 @@ from graticule.core.states import MessageStatus
 from graticule.repositories.tasks import TaskRepository
 
 KEY = "the-key-of-the-tests"
+WORKER = "worker-1"
 TOKEN = "the-token-of-the-workers"
 NOWHERE = "postgresql://nobody@127.0.0.1:1/nowhere"
 
@@ -138,9 +139,20 @@ class RunningApi:
                         return task
                 await asyncio.sleep(0.01)
 
+    async def hold(self, task_id: str) -> None:
+        """Lease a task to the worker that reports of it."""
+        async with self.app.state.database.connection() as connection:
+            await connection.execute(
+                "UPDATE dagapp.dag_tasks SET status = 'leased', leased_by = %s, delivery_count = delivery_count + 1,"
+                " lease_expires_at = now() + interval '60 s' WHERE task_id = %s AND status = 'queued'",
+                [WORKER, task_id],
+            )
+
     async def report(self, task_id: str, status: str = "completed", **more: Any) -> Any:
+        """Take a task, and report of it."""
+        await self.hold(task_id)
         answer = await self.client.post(
-            "/api/v1/callbacks/task-result", json={"task_id": task_id, "status": status, **more}
+            "/api/v1/callbacks/task-result", json={"task_id": task_id, "status": status, "worker_id": WORKER, **more}
         )
         assert answer.status_code == 200, answer.text
         return answer.json()
@@ -154,6 +166,6 @@ class RunningApi:
         """Run the echo workflow to its end."""
         job_id = await self.submit("echo_test", **inputs)
         task = await self.task(job_id, "echo_handler")
-        await self.report(task.task_id, output={"echoed_params": task.params}, worker_id="worker-1")
+        await self.report(task.task_id, output={"echoed_params": task.params})
         await self.ended(job_id)
         return job_id

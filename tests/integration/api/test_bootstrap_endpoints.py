@@ -16,6 +16,12 @@ BOOTSTRAP = "/api/v1/bootstrap"
 HEADERS = {"X-API-Key": KEY}
 
 
+@pytest.fixture
+def database(own_database: TestDatabase) -> TestDatabase:
+    """The commands change the schema and the privileges, so each test has a database of its own."""
+    return own_database
+
+
 async def test_status_of_a_current_schema(admin_client: httpx.AsyncClient, database: TestDatabase) -> None:
     assert (
         await admin_client.post(f"{BOOTSTRAP}/deploy")

@@ -20,6 +20,7 @@ from graticule.repositories.checkpoints import CheckpointRepository
 from graticule.repositories.database import Connection
 from graticule.repositories.results import ResultRepository
 from graticule.repositories.tasks import TaskRepository
+from graticule.storage.local import LocalStorage
 
 CALLBACKS = "/api/v1/callbacks"
 HELD = {"task_id": "job_node_0", "worker_id": "worker-1", "delivery_count": 1}
@@ -78,7 +79,9 @@ async def test_of_two_reports_at_once_one_counts(worker: httpx.AsyncClient, conn
     assert len((await stored(connection))[1]) == 1
 
 
-@pytest.mark.parametrize("report", [{"worker_id": "worker-2"}, {"delivery_count": 2}, {"delivery_count": 0}])
+@pytest.mark.parametrize(
+    "report", [{"worker_id": "worker-2"}, {"worker_id": None}, {"delivery_count": 2}, {"delivery_count": 0}]
+)
 async def test_a_report_of_a_lease_that_was_lost_changes_nothing(
     worker: httpx.AsyncClient, connection: Connection, report: dict[str, Any]
 ) -> None:
@@ -94,25 +97,35 @@ async def test_a_report_of_a_lease_that_was_lost_changes_nothing(
     assert await CheckpointRepository(connection).find(job_id="job", node_id="node") is None
 
 
-async def test_a_result_counts_when_the_lease_ran_out_and_nobody_else_took_the_task(
+async def test_a_result_does_not_count_when_the_lease_ran_out(
     worker: httpx.AsyncClient, connection: Connection
 ) -> None:
     await add_task(connection, status=MessageStatus.QUEUED, **NOT_LEASED)
-    assert await receipt(worker, {**DONE, "delivery_count": 7}) == (False, "lost")
-    assert await receipt(worker, DONE) == (True, "done")
+    assert await receipt(worker, DONE) == (False, "lost")
+    assert (await stored(connection))[1] == []
 
 
 async def test_a_result_counts_of_a_task_that_another_broker_carries(
     worker: httpx.AsyncClient, connection: Connection
 ) -> None:
     await add_task(connection, status=MessageStatus.QUEUED, sent_at=rows.NOW, delivery_count=0, **NOT_LEASED)
+    assert await receipt(worker, {**DONE, "worker_id": None}) == (False, "lost")
     assert await receipt(worker, {**DONE, "delivery_count": 3}) == (True, "done")
 
 
-async def test_a_worker_is_told_that_its_task_was_withdrawn(worker: httpx.AsyncClient, connection: Connection) -> None:
+async def test_a_worker_is_told_that_its_task_was_withdrawn_and_its_late_result_is_recorded(
+    worker: httpx.AsyncClient, connection: Connection
+) -> None:
     await add_task(connection, status=MessageStatus.WITHDRAWN, **NOT_LEASED)
     assert await receipt(worker, {**HELD, "progress": {}}, "task-progress") == (False, "withdrawn")
-    assert await receipt(worker, DONE) == (False, "withdrawn")
+    assert await receipt(worker, {**HELD, "phase": "one"}, "checkpoint") == (False, "withdrawn")
+    for other in ({"worker_id": None}, {"delivery_count": None}, {"delivery_count": 2}):
+        assert await receipt(worker, {**DONE, **other}) == (False, "withdrawn")
+    assert (await stored(connection))[1] == []
+    assert await receipt(worker, {**DONE, "status": "cancelled", "output": None}) == (True, "done")
+    assert await receipt(worker, DONE) == (False, "done")
+    task, (result,) = await stored(connection)
+    assert (task.status, result.status) == (MessageStatus.DONE, ResultStatus.CANCELLED)
 
 
 async def test_progress_and_signs_of_life_leave_the_task_with_its_worker(
@@ -177,7 +190,10 @@ async def test_a_failure_keeps_its_reason_and_whether_to_try_again(
         ({**DONE, "status": "finished"}, 422),
         ({**DONE, "output": "nul \0"}, 422),
         ({**DONE, "output_ref": "../../etc/passwd"}, 422),
-        ({**DONE, "output_ref": "outputs/missing.json"}, 422),
+        ({**DONE, "output_ref": "outputs/job/missing.json"}, 422),
+        ({**DONE, "metrics": {"x": "x" * 64 * 1024}}, 422),
+        ({**DONE, "progress": {"x": "x" * 16 * 1024}}, 422),
+        ({**DONE, "status": "running", "progress": {"x": "x" * 16 * 1024}}, 422),
     ],
 )
 async def test_what_is_no_result_is_refused(
@@ -187,6 +203,33 @@ async def test_what_is_no_result_is_refused(
     code = "not_found" if status == 404 else "invalid_input"
     problem_of(await worker.post(f"{CALLBACKS}/task-result", json=body), status, code)
     assert (await stored(connection))[1] == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "limit"), [("task-progress", "progress", 16 * 1024), ("checkpoint", "data", 1024 * 1024)]
+)
+async def test_what_is_kept_of_a_running_task_is_bounded(
+    worker: httpx.AsyncClient, connection: Connection, kind: str, name: str, limit: int
+) -> None:
+    await add_task(connection)
+    most = limit - len('{"x":""}')
+    body: dict[str, Any] = {**HELD, "phase": "one", name: {"x": "x" * most}}
+    assert await receipt(worker, body, kind) == (True, "held")
+    refused = await worker.post(f"{CALLBACKS}/{kind}", json={**body, name: {"x": "x" * (most + 1)}})
+    assert f"at most {limit:,} are allowed" in problem_of(refused, 422, "invalid_input")["detail"]
+
+
+@pytest.mark.parametrize("path", ["outputs/another/x.json", "outputs/job/../another/x.json", "outputs/jobs.json"])
+async def test_an_output_of_another_job_is_not_taken(
+    worker: httpx.AsyncClient, connection: Connection, tmp_path: Any, path: str
+) -> None:
+    await add_task(connection)
+    storage = LocalStorage(tmp_path / "storage")
+    for stored_path in ("outputs/another/x.json", "outputs/jobs.json", "outputs/job/mine.json"):
+        await storage.put(stored_path, b"1")
+    refused = await worker.post(f"{CALLBACKS}/task-result", json={**DONE, "output": None, "output_ref": path})
+    problem_of(refused, 422, "invalid_input")
+    assert await receipt(worker, {**DONE, "output": None, "output_ref": "outputs/job/mine.json"}) == (True, "done")
 
 
 ENDPOINTS = [

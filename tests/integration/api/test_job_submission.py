@@ -5,10 +5,13 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.integration.api.running import RunningApi
+from tests.integration.api.running import WORKER, RunningApi
 from tests.integration.api.test_bootstrap_access import problem_of
 
+from graticule.core.ids import WorkerId
 from graticule.core.models import Job
+from graticule.repositories.database import Connection
+from graticule.repositories.tasks import Delivery, TaskRepository
 
 JOBS = "/api/v1/jobs"
 ECHO = {"workflow_id": "echo_test", "input_params": {"message": "hi"}}
@@ -59,6 +62,7 @@ async def test_a_job_is_submitted_runs_and_shows_its_result(api: RunningApi, pat
     found = await api.get(f"{JOBS}/{job.job_id}")
     assert (found["status"], found["progress"]["percent"]) == ("completed", 100.0)
     assert found["result"]["echoed_params"]["message"] == "hi"
+    assert await actors(api, job.job_id, "job_created") == ["admin"]
 
 
 async def test_a_second_submission_with_the_same_key_gives_the_first_job(api: RunningApi) -> None:
@@ -92,6 +96,35 @@ async def test_a_failed_job_is_resumed_by_resubmitting_it(failing: RunningApi) -
     resumed = await failing.client.post(JOBS, json=body, params={"resubmit": "true"})
     assert (resumed.status_code, resumed.json()["status"]) == (200, "running")
     assert (await failing.task(job_id, "work")).task_id != task.task_id
+    assert await actors(failing, job_id, "job_resumed") == ["admin"]
+
+
+async def actors(api: RunningApi, job_id: str, event_type: str) -> list[str | None]:
+    """Name who caused the events of a type."""
+    events = await api.get(f"{JOBS}/{job_id}/events?event_type={event_type}")
+    return [event["actor"] for event in events["items"]]
+
+
+async def test_the_dead_letter_that_a_job_failed_of_is_tried_again_by_resuming_the_job(
+    failing: RunningApi, connection: Connection
+) -> None:
+    job_id = await failing.submit("failing")
+    task = await failing.task(job_id, "work")
+    await failing.hold(task.task_id)
+    lease = Delivery(task.task_id, 1)
+    assert await TaskRepository(connection).dead_letter(WorkerId(WORKER), lease, "poison")
+    await failing.ended(job_id)
+    requeue = f"/api/v1/dead-letters/{task.task_id}/requeue"
+    answer = await failing.client.post(requeue)
+    assert answer.status_code == 200, answer.text
+    again = await failing.task(job_id, "work")
+    assert again.task_id != task.task_id
+    assert (await failing.get("/api/v1/dead-letters"))["items"] == []
+    assert await actors(failing, job_id, "job_resumed") == ["admin"]
+    problem_of(await failing.client.post(requeue), 404, "not_found")
+    await failing.report(again.task_id, output={})
+    await failing.ended(job_id)
+    assert (await failing.get(f"{JOBS}/{job_id}"))["status"] == "completed"
 
 
 async def test_a_failed_job_is_retried_and_a_job_that_runs_is_not(failing: RunningApi) -> None:
@@ -109,8 +142,7 @@ async def test_a_failed_job_is_retried_and_a_job_that_runs_is_not(failing: Runni
     await failing.report(again.task_id, output={})
     await failing.ended(job_id)
     assert (await failing.get(f"/api/v1/status/{job_id}"))["status"] == "completed"
-    events = await failing.get(f"{JOBS}/{job_id}/events?event_type=job_resumed")
-    assert [event["actor"] for event in events["items"]] == ["admin"]
+    assert await actors(failing, job_id, "job_resumed") == ["admin"]
 
 
 async def test_a_job_is_cancelled_and_stays_so(api: RunningApi) -> None:
@@ -187,6 +219,7 @@ async def test_the_staged_form_takes_the_inputs_as_its_body(api: RunningApi) -> 
     accepted = answer.json()
     assert set(accepted) == {"job_id", "workflow_id", "status", "created", "status_url"}
     assert (accepted["workflow_id"], accepted["created"]) == ("echo_test", True)
+    assert await actors(api, accepted["job_id"], "job_created") == ["admin"]
     status = await api.get(accepted["status_url"])
     assert (status["job_id"], status["result"], status["error"]) == (accepted["job_id"], None, None)
     assert status["progress"]["total"] == 3

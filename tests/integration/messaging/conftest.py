@@ -17,6 +17,11 @@ JOB = JobId("job")
 
 
 @pytest.fixture
+def database(emptied_database: TestDatabase) -> TestDatabase:
+    return emptied_database
+
+
+@pytest.fixture
 async def with_job(connection: Connection) -> Connection:
     """Give the orchestrator's connection to a database with a job and its node."""
     await WorkflowRepository(connection).insert(rows.workflow())

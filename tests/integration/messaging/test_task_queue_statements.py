@@ -160,7 +160,51 @@ async def test_a_renewal_prolongs_what_is_held_and_tells_what_is_not(
     assert [row["task_id"] for row in await cursor.fetchall()] == ["held", "taken"]
 
 
+async def test_a_renewal_that_waits_for_a_withdrawal_tells_of_it(
+    with_job: Connection, one: Connection, another: Connection
+) -> None:
+    await queued(with_job, "t")
+    (task,) = await claim(one)
+    async with another.transaction():
+        await another.execute(
+            "UPDATE dagapp.dag_tasks SET status = 'withdrawn', leased_by = NULL, lease_expires_at = NULL"
+        )
+        renewing = asyncio.create_task(TaskRepository(one).renew(ME, [lease_of(task)], 60))
+        await waiting_for_a_lock(with_job)
+    assert await renewing == {"t": LeaseState.WITHDRAWN}
+
+
+async def waiting_for_a_lock(connection: Connection) -> None:
+    """Wait until a session of this database waits for a lock."""
+    async with asyncio.timeout(20):
+        while True:
+            cursor = await connection.execute(
+                "SELECT 1 FROM pg_locks WHERE NOT granted"
+                " AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())"
+            )
+            if await cursor.fetchone() is not None:
+                return
+            await asyncio.sleep(0.01)
+
+
 # Results
+
+
+async def test_a_late_result_of_a_task_that_was_withdrawn_is_recorded_once(
+    database: TestDatabase, with_job: Connection, one: Connection
+) -> None:
+    await queued(with_job, "a", "b")
+    first, second = await claim(one)
+    await with_job.execute(
+        "UPDATE dagapp.dag_tasks SET status = 'withdrawn', leased_by = NULL, lease_expires_at = NULL"
+    )
+    await with_job.execute("UPDATE dagapp.dag_tasks SET delivery_count = 2 WHERE task_id = %s", [second.task_id])
+    async with ear(database, owner_channel(rows.OWNER)) as listening:
+        assert await TaskRepository(one).finish(ME, [finished(first), finished(second)]) == {first.task_id}
+        assert await listening.so_far() == [(owner_channel(rows.OWNER), JOB)]
+    assert await TaskRepository(one).finish(ME, [finished(first)]) == set()
+    assert [each.task_id for each in await ResultRepository(with_job).unprocessed(JOB)] == [first.task_id]
+    assert (await TaskRepository(with_job).get(task_id=first.task_id)).status is MessageStatus.DONE
 
 
 async def test_finishing_ends_tasks_writes_results_and_tells_each_owner_once_for_each_job(
@@ -393,6 +437,15 @@ async def test_a_dead_letter_is_tried_again_while_its_node_waits(
     assert await tasks.requeue(TaskId("none")) is RequeueOutcome.NOT_FOUND
     (task,) = await claim(one)
     assert task.delivery_count == 1
+
+
+async def test_a_dead_letter_of_a_failed_job_can_be_resumed(with_job: Connection) -> None:
+    await queued(with_job, "job_node_0", "other_attempt", status="dead", dead_reason="r")
+    await with_job.execute("UPDATE dagapp.dag_nodes SET status = 'failed', error_message = 'e', ended_at = now()")
+    await with_job.execute("UPDATE dagapp.dag_jobs SET status = 'failed', error_message = 'e', ended_at = now()")
+    tasks = TaskRepository(with_job)
+    assert await tasks.requeue(TaskId("job_node_0")) is RequeueOutcome.JOB_FAILED
+    assert await tasks.requeue(TaskId("other_attempt")) is RequeueOutcome.NOT_AWAITED
 
 
 async def test_a_dead_letter_that_nobody_waits_for_stays(with_job: Connection, one: Connection) -> None:

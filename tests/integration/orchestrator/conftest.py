@@ -1,33 +1,22 @@
 """Orchestrators on one database, which is emptied after each test."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import TEMPLATE, TestDatabase, _create_database, _drop_database
+from tests.conftest import TestDatabase
 from tests.integration.orchestrator.instances import ROLE, Instance
-from tests.integration.repositories.conftest import _empty
 
 from graticule.repositories.database import Database
 
 NewInstance = Callable[..., Instance]
 
 
-@pytest.fixture(scope="session")
-def database_of_instances() -> Iterator[TestDatabase]:
-    """Give the database of all tests of this process."""
-    created = _create_database(TEMPLATE)
-    yield created
-    _drop_database(created)
-
-
 @pytest.fixture
-def database(database_of_instances: TestDatabase) -> Iterator[TestDatabase]:
-    """Give a database with the whole schema and no rows but the seeds."""
-    yield database_of_instances
-    _empty(database_of_instances)
+def database(emptied_database: TestDatabase) -> TestDatabase:
+    return emptied_database
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from graticule.repositories.jobs import JobRepository
 from graticule.repositories.nodes import NodeRepository
 from graticule.repositories.workflows import WorkflowRepository
 
+
 @pytest.fixture(scope="session")
 def shared_clone() -> Iterator[SharedDatabase]:
     """Give a clone for these tests alone: what others wrote to theirs would show in the plans of statements."""

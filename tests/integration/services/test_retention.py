@@ -28,6 +28,12 @@ TABLES = ("jobs", "nodes", "tasks", "task_results", "job_events", "checkpoints",
 
 
 @pytest.fixture
+def database(own_database: TestDatabase) -> TestDatabase:
+    """Partitions come and go, so each test has a database of its own."""
+    return own_database
+
+
+@pytest.fixture
 async def owner(database: TestDatabase) -> AsyncIterator[Database]:
     async with Database(database.url(), DatabaseRole.OWNER, pool_size=4) as opened:
         yield opened

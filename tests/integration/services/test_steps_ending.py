@@ -9,12 +9,13 @@ from tests.integration.services.engine import DONE, FAILED, PENDING, READY, SENT
 
 from graticule.core.channels import CANCELLED, owner_channel
 from graticule.core.errors import NotFound
-from graticule.core.ids import JobId
+from graticule.core.ids import JobId, WorkerId
 from graticule.core.models.engine import ResultStatus
 from graticule.core.states import JobStatus, MessageStatus
 from graticule.core.table import DatabaseRole
 from graticule.repositories.listener import Heard, Listener, listening
 from graticule.repositories.ownership import OwnershipRepository
+from graticule.repositories.tasks import Delivery, FinishedTask, TaskRepository
 
 WIDE = flow("""
   start: {type: start, next: [a, b, c, split]}
@@ -113,6 +114,23 @@ async def test_a_template_error_of_the_first_node_fails_the_job_that_is_there_th
 # Cancel
 
 
+async def test_the_late_result_of_a_cancelled_task_is_recorded_and_changes_nothing(new_bench: NewBench) -> None:
+    bench = new_bench(WIDE)
+    job_id = await bench.submit()
+    await bench.claim()
+    task = await bench.task_of(job_id, "a")
+    await bench.jobs.cancel(job_id)
+    before = await bench.statuses(job_id)
+    async with bench.pool.connection() as connection:
+        report = FinishedTask(Delivery(task.task_id, 1), ResultStatus.COMPLETED, output='"late"')
+        assert await TaskRepository(connection).finish(WorkerId("worker-1"), [report]) == {task.task_id}
+    await bench.look_around()
+    ignored = await bench.event(job_id, "result_ignored")
+    assert (ignored.node_id, ignored.data["task_id"], ignored.data["status"]) == ("a", task.task_id, "completed")
+    assert await bench.statuses(job_id) == before
+    assert await bench.waiting_results(job_id) == 0
+
+
 async def test_the_owner_cancels_at_once(new_bench: NewBench) -> None:
     bench = new_bench(WIDE)
     job_id = await bench.submit()
@@ -129,19 +147,17 @@ async def test_the_owner_cancels_at_once(new_bench: NewBench) -> None:
     assert (await bench.event(job_id, "job_cancelled")).actor == "ann"
 
 
-async def test_workers_are_told_of_a_cancel(new_bench: NewBench, bench_database: TestDatabase) -> None:
+async def test_workers_are_told_of_a_cancel(new_bench: NewBench, database: TestDatabase) -> None:
     bench = new_bench(WIDE)
     job_id = await bench.submit()
-    (told,) = await heard_while(bench_database, CANCELLED, bench=bench, job_id=job_id)
+    (told,) = await heard_while(database, CANCELLED, bench=bench, job_id=job_id)
     assert told.payload == job_id
 
 
-async def test_another_instance_asks_and_the_owner_ends_the_job(
-    new_bench: NewBench, bench_database: TestDatabase
-) -> None:
+async def test_another_instance_asks_and_the_owner_ends_the_job(new_bench: NewBench, database: TestDatabase) -> None:
     bench, other = new_bench(WIDE), new_bench(WIDE, owner="owner-b")
     job_id = await bench.submit()
-    (told,) = await heard_while(bench_database, owner_channel("owner-a"), bench=other, job_id=job_id)
+    (told,) = await heard_while(database, owner_channel("owner-a"), bench=other, job_id=job_id)
     assert told.payload == job_id
     asked = await bench.job(job_id)
     assert (asked.status, asked.cancel_requested_by) == (JobStatus.RUNNING, "ann")

@@ -117,6 +117,11 @@ class Board:
 
 
 @pytest.fixture
+def database(emptied_database: TestDatabase) -> TestDatabase:
+    return emptied_database
+
+
+@pytest.fixture
 async def board(connection: Connection) -> Board:
     await WorkflowRepository(connection).insert(rows.workflow())
     await JobRepository(connection).insert(rows.job(JOB, owner_id=rows.OWNER, owner_epoch=1))

@@ -231,6 +231,17 @@ def waits_for_cancel_process(ctx: ProcessContext) -> Any:
     return "ended"
 
 
+@register_handler("test.waits_for_file")
+async def waits_for_file(ctx: HandlerContext) -> None:
+    await until(Path(ctx.params["file"]).exists)
+
+
+@register_handler("test.waits_for_file_process")
+def waits_for_file_process(ctx: ProcessContext) -> None:
+    while not Path(ctx.params["file"]).exists():
+        time.sleep(0.02)
+
+
 @register_handler("test.progress")
 async def reports_progress(ctx: HandlerContext) -> Any:
     began, number = time.monotonic(), 0

@@ -76,8 +76,11 @@ async def test_an_async_handler_that_never_returns_is_cancelled(board: Board) ->
     assert failed.error_message == "The handler was ended after its timeout of 1 s."
 
 
-async def test_an_async_handler_that_ignores_its_cancellation_is_not_waited_for(board: Board) -> None:
-    failed = await board.run("test.stubborn", timeout_seconds=1, seconds=8)
+async def test_an_async_handler_that_ignores_its_cancellation_is_not_waited_for(
+    board: Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graticule.worker.run.STUBBORN_SECONDS", 0.5)
+    failed = await board.run("test.stubborn", timeout_seconds=1, seconds=4)
     assert failed.error_message == "The handler did not end when it was cancelled (timed_out)."
     assert (await board.run("echo")).status is ResultStatus.COMPLETED
 

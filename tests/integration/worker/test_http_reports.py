@@ -136,6 +136,11 @@ async def test_progress_that_cannot_be_told_harms_nothing(receiver: Receiver, cl
     assert (name, body["progress"]) == ("task-progress", {"done": 1})
 
 
+async def test_a_task_without_progress_says_only_that_it_runs(receiver: Receiver, client: CallbackClient) -> None:
+    await HttpSink(client).running([News(MESSAGE)])
+    assert receiver.seen[0][2]["progress"] is None
+
+
 async def test_checkpoints_go_the_same_way(receiver: Receiver, client: CallbackClient) -> None:
     checkpoints = HttpCheckpoints(client)
     receiver.answer = lambda: httpx_json({"accepted": True, "task": "held"})

@@ -80,40 +80,50 @@ async def test_many_tasks_are_run_each_once(board: Board, connection: Connection
     assert await cursor.fetchone() == {"n": 3000, "tasks": 3000, "outputs": 3000, "deliveries": 1}
 
 
-async def test_no_more_handlers_run_at_once_than_allowed(board: Board, start_worker: StartWorker) -> None:
+async def test_no_more_handlers_run_at_once_than_allowed(
+    board: Board, start_worker: StartWorker, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
     async with start_worker(concurrency=2):
-        tasks = [await board.give("test.never_returns_async", timeout_seconds=2) for _ in range(3)]
+        tasks = [await board.give("test.waits_for_file", file=str(gate)) for _ in range(3)]
         await board.leased(tasks[0])
         await board.leased(tasks[1])
         await asyncio.sleep(0.3)
         assert (await board.task(tasks[2])).status is MessageStatus.QUEUED, "slow tasks are not taken in advance"
+        gate.touch()
         for task in tasks:
-            assert (await board.ended(task)).status is ResultStatus.FAILED
+            assert (await board.ended(task)).status is ResultStatus.COMPLETED
 
 
 async def test_tasks_for_child_processes_are_left_to_others_when_no_process_is_free(
-    board: Board, start_worker: StartWorker
+    board: Board, start_worker: StartWorker, tmp_path: Path
 ) -> None:
+    gate = tmp_path / "gate"
     tasks = [await board.give("test.plain_value") for _ in range(12)]
-    slow = [await board.give("test.progress_process", seconds=3, priority=9) for _ in range(6)]
+    slow = [await board.give("test.waits_for_file_process", file=str(gate), priority=9) for _ in range(6)]
     async with start_worker(concurrency=50):
         await board.until(lambda: _any_leased(board, slow), "a slow task under way")
         await asyncio.sleep(0.5)
         states = [(await board.task(task)).status for task in slow + tasks]
         assert states.count(MessageStatus.LEASED) <= 4
+        gate.touch()
         for task in slow + tasks:
             assert (await board.ended(task, seconds=60)).status is ResultStatus.COMPLETED
         assert {(await board.task(task)).delivery_count for task in tasks} == {1}
 
 
-async def test_light_tasks_overtake_heavy_ones_that_wait_for_a_process(board: Board, start_worker: StartWorker) -> None:
+async def test_light_tasks_overtake_heavy_ones_that_wait_for_a_process(
+    board: Board, start_worker: StartWorker, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
     async with start_worker(concurrency=20):
-        heavy = [await board.give("test.progress_process", seconds=4) for _ in range(5)]
+        heavy = [await board.give("test.waits_for_file_process", file=str(gate)) for _ in range(5)]
         await board.until(lambda: _any_leased(board, heavy), "a heavy task under way")
         light = [await board.give("echo") for _ in range(30)]
         for task in light:
             await board.ended(task)
         assert MessageStatus.QUEUED in {(await board.task(task)).status for task in heavy}
+        gate.touch()
         for task in heavy:
             assert (await board.ended(task, seconds=60)).status is ResultStatus.COMPLETED
 
@@ -189,9 +199,22 @@ async def test_a_handler_sees_within_two_seconds_that_its_job_was_cancelled(
         await board.until(lambda: text_of(file) == "began", "the handler")
     await board.withdraw(task_id)
     await board.until(lambda: text_of(file) == "saw it", "the handler to see it", seconds=2)
-    assert (await board.run("echo")).status is ResultStatus.COMPLETED
-    assert (await board.task(task_id)).status is MessageStatus.WITHDRAWN
-    assert [each.status for each in await board.reports(task_id) if each.status is not ResultStatus.RUNNING] == []
+    result = await board.ended(task_id)
+    assert (result.status, result.output) == (ResultStatus.COMPLETED, "ended"), "a late result is recorded"
+    assert (await board.task(task_id)).status is MessageStatus.DONE
+
+
+async def test_a_cancel_that_was_missed_while_the_listener_was_away_is_seen_when_it_is_back(
+    admin: psycopg.AsyncConnection[Any], board: Board, worker: FastAPI, tmp_path: Path
+) -> None:
+    task_id = await board.give("test.waits_for_cancel", file=str(tmp_path / "seen"))
+    await board.leased(task_id)
+    await board.withdraw(task_id, tell=False)
+    await admin.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE application_name LIKE 'graticule-worker%' AND datname = current_database()"
+    )
+    await board.until(lambda: text_of(tmp_path / "seen") == "saw it", "the handler to see it", seconds=8)
 
 
 async def test_a_cancel_that_was_not_told_is_seen_at_the_next_renewal(
@@ -205,13 +228,35 @@ async def test_a_cancel_that_was_not_told_is_seen_at_the_next_renewal(
 
 
 async def test_a_handler_that_does_not_look_is_ended_when_its_job_was_cancelled(
-    board: Board, worker: FastAPI, tmp_path: Path
+    board: Board, worker: FastAPI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("graticule.worker.leases.CANCEL_GRACE_SECONDS", 1.0)
     task_id = await board.give("test.never_returns", file=str(tmp_path / "pid"))
     await board.until(lambda: text_of(tmp_path / "pid"), "the handler")
     await board.withdraw(task_id)
     pid = text_of(tmp_path / "pid")
     await board.until(lambda: is_gone(pid), "the end of the process", seconds=10)
+    result = await board.ended(task_id)
+    assert (result.status, result.output) == (ResultStatus.CANCELLED, None)
+    assert result.error_message == "The job does not want the task any more."
+
+
+async def test_a_task_that_was_withdrawn_before_its_turn_is_not_run(
+    board: Board, start_worker: StartWorker, tmp_path: Path
+) -> None:
+    for _ in range(20):  # quick ones: the worker takes the next tasks in advance
+        await board.give("echo")
+    async with start_worker(concurrency=1):
+        blocking = await board.give("test.waits_for_cancel", file=str(tmp_path / "seen"))
+        waiting = [await board.give("echo") for _ in range(3)]
+        await board.leased(blocking)
+        for task_id in (*waiting, blocking):
+            await board.withdraw(task_id)
+        await board.ended(blocking)
+        assert (await board.run("echo")).status is ResultStatus.COMPLETED
+        for task_id in waiting:
+            assert (await board.task(task_id)).status is MessageStatus.WITHDRAWN
+            assert await board.reports(task_id) == []
 
 
 async def test_a_lost_task_is_ended_at_once_and_its_result_dropped(
@@ -226,6 +271,7 @@ async def test_a_lost_task_is_ended_at_once_and_its_result_dropped(
         assert (await board.run("echo")).status is ResultStatus.COMPLETED
     task = await board.task(task_id)
     assert (task.status, task.leased_by) == (MessageStatus.LEASED, "thief")
+    assert [each.status for each in await board.reports(task_id) if each.status is not ResultStatus.RUNNING] == []
 
 
 async def test_a_lease_outlives_its_term_while_its_worker_renews_it(board: Board, start_worker: StartWorker) -> None:
@@ -310,8 +356,14 @@ async def test_what_is_measured(board: Board, worker: FastAPI) -> None:
 
 
 async def test_a_result_is_kept_while_connections_break_and_the_worker_goes_on(
-    admin: psycopg.AsyncConnection[Any], board: Board, worker: FastAPI
+    admin: psycopg.AsyncConnection[Any], board: Board, worker: FastAPI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for pause in (
+        "worker.reporter.LONGEST_PAUSE_SECONDS",
+        "worker.consumer._LONGEST_PAUSE_SECONDS",
+        "repositories.listener.LONGEST_PAUSE_SECONDS",
+    ):
+        monkeypatch.setattr(f"graticule.{pause}", 0.4)
     task_id = await board.give("sleep", seconds=1.5)
     await board.leased(task_id)
     ended = 0

@@ -67,15 +67,15 @@ def test_status_tells_what_is_missing_to_the_letter(deployed: TestDatabase) -> N
     assert "graticule schema migrate" in result.err
 
 
-def test_tables_as_json_are_the_documented_model(database: TestDatabase) -> None:
-    result = schema(database, "tables", "--json")
+def test_tables_as_json_are_the_documented_model(emptied_database: TestDatabase) -> None:
+    result = schema(emptied_database, "tables", "--json")
     assert result.code == 0
     tables = [TableReport.model_validate(item) for item in json.loads(result.out)]
     assert {table.name for table in tables} == {f"{model.table.schema}.{model.table.name}" for model in TABLES}
 
 
-def test_tables_are_listed_with_their_whole_names_also_through_a_pipe(database: TestDatabase) -> None:
-    result = schema(database, "tables")
+def test_tables_are_listed_with_their_whole_names_also_through_a_pipe(emptied_database: TestDatabase) -> None:
+    result = schema(emptied_database, "tables")
     assert result.code == 0
     first = {line.split()[0] for line in result.out.splitlines() if line.strip()}
     assert {f"{model.table.schema}.{model.table.name}" for model in TABLES} <= first
@@ -123,18 +123,20 @@ def test_migrate_ends_with_1_when_rows_are_in_the_way_and_names_them(database: T
     assert any("platform_id_form" in item.object for item in report.differences)
 
 
-def test_rebuild_needs_a_confirmation(database: TestDatabase) -> None:
-    assert schema(database, "rebuild", GRATICULE_DEVELOPMENT="true").code == 2
+def test_rebuild_needs_a_confirmation(emptied_database: TestDatabase) -> None:
+    assert schema(emptied_database, "rebuild", GRATICULE_DEVELOPMENT="true").code == 2
 
 
-def test_rebuild_is_refused_outside_development_mode(database: TestDatabase) -> None:
-    _, hint = assert_told_in_two_lines(schema(database, "rebuild", "--confirm", database.name))
+def test_rebuild_is_refused_outside_development_mode(emptied_database: TestDatabase) -> None:
+    _, hint = assert_told_in_two_lines(schema(emptied_database, "rebuild", "--confirm", emptied_database.name))
     assert "GRATICULE_DEVELOPMENT" in hint
 
 
-def test_rebuild_is_refused_with_a_wrong_confirmation(database: TestDatabase) -> None:
-    _, hint = assert_told_in_two_lines(schema(database, "rebuild", "--confirm", "yes", GRATICULE_DEVELOPMENT="true"))
-    assert database.name in hint
+def test_rebuild_is_refused_with_a_wrong_confirmation(emptied_database: TestDatabase) -> None:
+    _, hint = assert_told_in_two_lines(
+        schema(emptied_database, "rebuild", "--confirm", "yes", GRATICULE_DEVELOPMENT="true")
+    )
+    assert emptied_database.name in hint
 
 
 def test_rebuild_in_development_mode_makes_everything_anew(database: TestDatabase) -> None:
@@ -154,10 +156,10 @@ def test_a_database_that_is_away_is_told_in_two_lines(command: list[str]) -> Non
     ("wrong", "reason"), [({"password": "hunter2"}, "the login was refused"), ({"dbname": "x"}, "no such database")]
 )
 def test_a_server_that_refuses_is_told_from_one_that_is_away(
-    database: TestDatabase, wrong: dict[str, str], reason: str
+    emptied_database: TestDatabase, wrong: dict[str, str], reason: str
 ) -> None:
     """To try again, as with one that is away, would help nobody."""
-    url = make_conninfo(database.url(), **wrong)
+    url = make_conninfo(emptied_database.url(), **wrong)
     problem, hint = assert_told_in_two_lines(run("schema", "status", variables={"GRATICULE_DATABASE_URL": url}))
     assert reason in problem
     assert "GRATICULE_DATABASE_URL" in hint
@@ -166,9 +168,9 @@ def test_a_server_that_refuses_is_told_from_one_that_is_away(
 @pytest.mark.parametrize("role", [DatabaseRole.ORCHESTRATOR, DatabaseRole.GATEWAY])
 @pytest.mark.parametrize("command", ["status", "deploy", "migrate"])
 def test_a_login_that_may_not_change_the_schema_is_told_in_two_lines(
-    database: TestDatabase, command: str, role: DatabaseRole
+    emptied_database: TestDatabase, command: str, role: DatabaseRole
 ) -> None:
-    result = run("schema", command, variables={"GRATICULE_DATABASE_URL": database.url(role)})
+    result = run("schema", command, variables={"GRATICULE_DATABASE_URL": emptied_database.url(role)})
     assert_told_in_two_lines(result)
 
 

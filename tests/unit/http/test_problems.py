@@ -1,7 +1,7 @@
 """Every error becomes a problem document that says what its caller may know, and no more."""
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -109,14 +109,12 @@ async def test_a_domain_error_answers_with_its_status(client: httpx.AsyncClient,
     assert response.headers.get("retry-after") == ("5" if status == 503 else None)
 
 
-def subclasses(kind: type[GraticuleError]) -> Iterator[type[GraticuleError]]:
-    yield kind
-    for child in kind.__subclasses__():
-        yield from subclasses(child)
+# Other modules' errors have parameters of their own, and which of them are loaded depends on the other tests.
+ERRORS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, GraticuleError)]
 
 
 @settings(deadline=None)  # a busy machine is no failure
-@given(st.sampled_from(sorted(subclasses(GraticuleError), key=lambda kind: kind.__name__)), st.text(min_size=1))
+@given(st.sampled_from(ERRORS), st.text(min_size=1))
 def test_every_error_has_a_status_and_keeps_its_detail_to_itself(kind: type[GraticuleError], secret: str) -> None:
     marked = f"Zq7{secret}Kx9"
     error = kind("What happened.", detail=marked)

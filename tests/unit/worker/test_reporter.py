@@ -13,7 +13,7 @@ from graticule.worker import reporter as module
 from graticule.worker.outcome import Outcome
 from graticule.worker.reporter import Reporter
 from graticule.worker.reports import News, Report
-from graticule.worker.run import Ending, Run
+from graticule.worker.run import Run
 
 
 def run(task_id: str) -> Run:
@@ -110,7 +110,7 @@ async def test_a_result_whose_task_was_lost_meanwhile_is_dropped(
 
     def check(reports: Sequence[Report]) -> None:
         if len(reports) == 2:
-            lost[0].lose(Ending.LOST)
+            lost[0].lose()
             raise Unavailable("away")
 
     sink.check = check
@@ -146,3 +146,14 @@ async def test_a_result_that_is_refused_in_every_form_stops_nobody(
     put(reporter, "bad", "good")
     await reporter.drain()
     assert sorted(settled) == ["bad", "good"]
+
+
+async def test_a_batch_is_closed_when_it_carries_much_text(
+    reporter: Reporter, sink: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LARGEST_BATCH_BYTES", 10)
+    for name, size in (("a", 4), ("b", 6), ("c", 1), ("d", 50), ("e", 1), ("f", 9)):
+        each = run(name)
+        reporter.put(each, Report(each.message, Outcome(ResultStatus.COMPLETED, output=b"1" * size)))
+    await reporter.drain()
+    assert sink.batches == [["a", "b"], ["c"], ["d"], ["e", "f"]]
