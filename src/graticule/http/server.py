@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import gc
 import socket
 from collections.abc import Callable
 from types import FrameType
@@ -113,6 +114,8 @@ class _Server(uvicorn.Server):
             self._starting = lambda: loop.call_soon_threadsafe(task.cancel)
         await super().startup(sockets)
         self._starting = None
+        gc.collect()
+        gc.freeze()  # what is there now stays: it need not be looked at again and again
         for listening in sockets or []:
             host, port = listening.getsockname()[:2]
             _log.info("serving", host=host, port=port)

@@ -21,7 +21,7 @@ from graticule.services.steps import StepService
 from graticule.services.workflows import Workflows
 from graticule.storage.local import LocalStorage
 
-LOOP_CONNECTIONS: Final = 6
+LOOP_CONNECTIONS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)

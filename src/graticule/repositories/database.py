@@ -41,6 +41,7 @@ class Database:
                 "row_factory": dict_row,
                 "autocommit": True,
                 "connect_timeout": max(2, round(timeout_seconds)),
+                "prepare_threshold": 0 if by_key else 5,
             },
             min_size=1,
             max_size=pool_size,
@@ -102,5 +103,5 @@ def session_conninfo(url: str, role: DatabaseRole, name: str, *, by_key: bool = 
     if role is DatabaseRole.GATEWAY:
         settings.append("-c default_transaction_read_only=on")
     if by_key or role is DatabaseRole.WORKER:
-        settings.append("-c enable_seqscan=off")
+        settings.append("-c enable_seqscan=off -c jit=off")
     return make_conninfo(url, options=" ".join(filter(None, settings)), application_name=name)
