@@ -4,7 +4,6 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +17,7 @@ from graticule.repositories.database import Database
 from graticule.services.jobs import JobService
 from graticule.services.outputs import OutputStore
 from graticule.services.steps import StepService
+from graticule.services.workflow_library import shipped_folder
 from graticule.services.workflows import Workflows
 from graticule.storage.local import LocalStorage
 
@@ -79,4 +79,4 @@ def policy(settings: Settings) -> Policy:
 def workflow_folders(settings: Settings) -> list[Path]:
     """Give the folders of workflows, the shipped ones first."""
     given = [Path(folder).expanduser() for folder in settings.workflows.split(os.pathsep) if folder]
-    return [Path(str(files("graticule.workflows"))), *given]
+    return [shipped_folder(), *given]

@@ -9,7 +9,6 @@ from pydantic import JsonValue
 
 from graticule.core.ids import WorkerId
 from graticule.core.models import Checkpoint
-from graticule.repositories import statements
 from graticule.repositories.base import Repository
 from graticule.repositories.queries import load_queries
 from graticule.repositories.tasks import Delivery
@@ -21,10 +20,6 @@ class CheckpointRepository(Repository[Checkpoint]):
     model = Checkpoint
     subject: ClassVar = "checkpoint"
     queries: ClassVar = load_queries("checkpoints.sql")
-
-    async def save(self, checkpoint: Checkpoint) -> None:
-        """Keep this phase in place of the one before."""
-        await self._execute("save_checkpoint", statements.parameters(checkpoint))
 
     async def save_under_lease(
         self,

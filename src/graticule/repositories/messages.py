@@ -9,7 +9,6 @@ from graticule.repositories import statements
 from graticule.repositories.base import Parameters, Repository
 from graticule.repositories.errors import domain_errors
 from graticule.repositories.queries import load_queries
-from graticule.repositories.tasks import QueueDepth
 
 
 class MessageRepository(Repository[JobMessage]):
@@ -49,10 +48,6 @@ class MessageRepository(Repository[JobMessage]):
         Without `now`, the database's clock decides.
         """
         return len(await self._rows("reap_expired_messages", {"now": now, "limit": limit}))
-
-    async def depths(self) -> list[QueueDepth]:
-        """Count what is in each queue now."""
-        return [QueueDepth(**row) for row in await self._rows("message_depths", {})]
 
     async def dead(
         self, queue: str | None = None, limit: int = 100, *, before: tuple[datetime, str] | None = None

@@ -100,19 +100,3 @@ SELECT count(sent) > 0 AS is_requeued FROM told;
 
 -- name: discard_dead_message
 UPDATE dagapp.dag_job_messages SET status = 'withdrawn' WHERE message_id = %(message_id)s AND status = 'dead';
-
--- name: message_depths
-SELECT queue,
-       count(*) FILTER (WHERE status = 'queued') AS queued,
-       count(*) FILTER (WHERE status = 'leased') AS leased,
-       count(*) FILTER (WHERE status = 'dead') AS dead,
-       min(available_at) FILTER (WHERE status = 'queued') AS oldest_available_at
-FROM (
-    SELECT queue, available_at, status FROM dagapp.dag_job_messages WHERE status = 'queued'
-    UNION ALL
-    SELECT queue, available_at, status FROM dagapp.dag_job_messages WHERE status = 'leased'
-    UNION ALL
-    SELECT queue, available_at, status FROM dagapp.dag_job_messages WHERE status = 'dead'
-) AS active
-GROUP BY queue
-ORDER BY queue;

@@ -94,17 +94,6 @@ class ReapedTask:
     status: MessageStatus
 
 
-@dataclass(frozen=True, slots=True)
-class QueueDepth:
-    """How many messages of a queue are waiting, under way, and dead."""
-
-    queue: str
-    queued: int
-    leased: int
-    dead: int
-    oldest_available_at: datetime | None
-
-
 class TaskRepository(Repository[Task]):
     """Reads and writes tasks."""
 
@@ -215,12 +204,6 @@ class TaskRepository(Repository[Task]):
     async def notify(self, queues: Iterable[str]) -> None:
         """Tell the workers of these queues that there are tasks."""
         await self._execute("notify_queues", {"queues": list(queues)})
-
-    async def depths(self) -> list[QueueDepth]:
-        """Count what is in each queue now."""
-        return [QueueDepth(**row) for row in await self._rows("queue_depths", {})]
-
-    # Dead letters
 
     async def dead(
         self, queue: str | None = None, limit: int = 100, *, before: tuple[datetime, TaskId] | None = None

@@ -196,22 +196,5 @@ FROM letter;
 -- name: discard_dead_task
 UPDATE dagapp.dag_tasks SET status = 'withdrawn' WHERE task_id = %(task_id)s AND status = 'dead';
 
--- name: queue_depths
--- Ended tasks are never read: each part has a partial index of its own.
-SELECT queue,
-       count(*) FILTER (WHERE status = 'queued') AS queued,
-       count(*) FILTER (WHERE status = 'leased') AS leased,
-       count(*) FILTER (WHERE status = 'dead') AS dead,
-       min(available_at) FILTER (WHERE status = 'queued') AS oldest_available_at
-FROM (
-    SELECT queue, available_at, status FROM dagapp.dag_tasks WHERE status = 'queued'
-    UNION ALL
-    SELECT queue, available_at, status FROM dagapp.dag_tasks WHERE status = 'leased'
-    UNION ALL
-    SELECT queue, available_at, status FROM dagapp.dag_tasks WHERE status = 'dead'
-) AS active
-GROUP BY queue
-ORDER BY queue;
-
 -- name: notify_queues
 SELECT pg_notify('graticule_queue_' || md5(queue), '') FROM unnest(%(queues)s::text[]) AS given (queue);

@@ -113,7 +113,7 @@ async def test_a_node_shows_its_output_attempts_and_checkpoint(
             )
         )
     key = {"job_id": "job", "node_id": "y_split__0", "task_id": "job_y_split__0_0"}
-    await CheckpointRepository(connection).save(Checkpoint(**key, phase="half", data={"at": 5}, saved_at=rows.NOW))
+    await CheckpointRepository(connection).insert(Checkpoint(**key, phase="half", data={"at": 5}, saved_at=rows.NOW))
     node = await got(admin_client, "job/nodes/y_split__0")
     assert node["output"] == "from the storage"
     assert [(attempt["task_id"], attempt["status"]) for attempt in node["attempts"]] == [

@@ -46,7 +46,6 @@ GIVEN: dict[str, dict[str, str]] = {
     "abandon_tasks": {**HELD, "delay_seconds": "0", "counts": "true"},
     "reap_expired_leases": {"now": "now()", "limit": "100"},
     "next_available": {"queues": "ARRAY['queue-0']"},
-    "queue_depths": {},
 }
 
 

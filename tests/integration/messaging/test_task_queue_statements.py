@@ -317,6 +317,9 @@ async def test_a_checkpoint_is_saved_under_the_lease_and_told(
     assert (found.task_id, found.phase, found.data, found.artifacts) == ("t", "p", {"n": 1}, ["a/b"])
     (told,) = await ResultRepository(with_job).unprocessed(JOB)
     assert (told.status, told.checkpoint) == (ResultStatus.RUNNING, "p")
+    assert await CheckpointRepository(one).save_under_lease(ME, lease_of(task), "q", {}, [])
+    found = await CheckpointRepository(with_job).get(job_id=JOB, node_id="node")
+    assert (found.phase, found.data, found.artifacts) == ("q", {}, [])
 
 
 # Giving back
@@ -466,22 +469,6 @@ async def test_a_dead_letter_can_be_discarded_and_nothing_else(with_job: Connect
     assert not await tasks.discard(TaskId("dead"))
     assert not await tasks.discard(TaskId("alive"))
     assert await tasks.dead() == []
-
-
-async def test_depths_count_what_is_active(with_job: Connection, one: Connection) -> None:
-    await queued(with_job, "a", "b", "c", available_at=LONG_AGO)
-    await claim(one, limit=1)
-    await queued(with_job, "dead", status="dead", dead_reason="r", queue="r")
-    await queued(with_job, "done", status="done", queue="s")
-    found = {depth.queue: depth for depth in await TaskRepository(with_job).depths()}
-    assert set(found) == {"q", "r"}
-    assert (found["q"].queued, found["q"].leased, found["q"].dead, found["q"].oldest_available_at) == (
-        2,
-        1,
-        0,
-        LONG_AGO,
-    )
-    assert (found["r"].queued, found["r"].dead, found["r"].oldest_available_at) == (0, 1, None)
 
 
 # What the role of a worker allows

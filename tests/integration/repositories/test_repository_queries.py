@@ -10,11 +10,10 @@ from tests.integration.repositories.rows import ASSET, LATER, NOW, OWNER
 
 from graticule.core.errors import NotFound
 from graticule.core.ids import AssetId, JobId, NodeId, OwnerId, PlatformId, WorkerId, WorkflowId
-from graticule.core.models import TABLES, AssetRevision, Checkpoint, LayerCatalog, Orchestrator, Worker
+from graticule.core.models import TABLES, AssetRevision, LayerCatalog, Orchestrator, Worker
 from graticule.core.states import JobStatus
 from graticule.repositories.assets import AssetRepository, AssetRevisionRepository, AssetVersionRepository
 from graticule.repositories.callbacks import CallbackRepository
-from graticule.repositories.checkpoints import CheckpointRepository
 from graticule.repositories.clients import ClientRepository
 from graticule.repositories.database import Connection, Database
 from graticule.repositories.deployments import DeploymentRepository
@@ -148,16 +147,6 @@ async def test_events_go_to_the_partition_of_their_month_in_utc_and_the_rest_to_
     found = {row["created_at"]: row["partition"] for row in await (await with_job.execute(query)).fetchall()}
     assert found == {at: f"dagapp.{partition}" for at, partition in times.items()}
     assert len(await EventRepository(with_job).of_job(JOB)) == len(times)
-
-
-async def test_a_checkpoint_takes_the_place_of_the_one_before(with_job: Connection) -> None:
-    values: dict[str, Any] = {"job_id": "job", "node_id": "node", "saved_at": NOW}
-    first = Checkpoint(**values, task_id="t0", phase="one", data={"a": 1}, artifacts=["x"])
-    second = Checkpoint(**{**values, "saved_at": LATER}, task_id="t1", phase="two")
-    checkpoints = CheckpointRepository(with_job)
-    for checkpoint in (first, second):
-        await checkpoints.save(checkpoint)
-        assert await checkpoints.get(job_id="job", node_id="node") == checkpoint
 
 
 async def test_a_workflow_is_kept_once_and_its_revisions_are_listed_newest_first(connection: Connection) -> None:

@@ -3,13 +3,16 @@
 import asyncio
 
 import pytest
+from tests.integration.repositories.rows import NOW
 from tests.integration.services.conftest import NewBench
 from tests.integration.services.engine import DONE, FAILED, PENDING, READY, RUNNING, SENT, Bench, flow
 
 from graticule.core.errors import Conflict, NotFound
-from graticule.core.ids import JobId
+from graticule.core.ids import JobId, NodeId, TaskId
+from graticule.core.models import Checkpoint
 from graticule.core.models.engine import ResultStatus
 from graticule.core.states import JobStatus, NodeStatus
+from graticule.repositories.checkpoints import CheckpointRepository
 from graticule.services.step_reading import Wake
 
 RETRY = "{max_attempts: 1, initial_delay_seconds: 10, jitter: false}"
@@ -246,6 +249,31 @@ async def test_a_named_fan_out_is_expanded_anew(new_bench: NewBench) -> None:
     await bench.jobs.resume(job_id, "split")
     assert await bench.statuses(job_id, "split") == {"split__0": SENT, "split__1": SENT}
     assert (await bench.node(job_id, "split")).children_done == 0
+
+
+async def checkpointed(bench: Bench, job_id: JobId) -> set[str]:
+    """Tell which nodes have a checkpoint."""
+    async with bench.pool.connection() as connection:
+        found = await connection.execute("SELECT node_id FROM dagapp.dag_checkpoints WHERE job_id = %s", [job_id])
+        return {row["node_id"] for row in await found.fetchall()}
+
+
+async def save_checkpoints(bench: Bench, job_id: JobId, *node_ids: str) -> None:
+    async with bench.pool.connection() as connection:
+        for node_id in node_ids:
+            row = Checkpoint(job_id=job_id, node_id=NodeId(node_id), task_id=TaskId("t"), phase="p", saved_at=NOW)
+            await CheckpointRepository(connection).insert(row)
+
+
+async def test_what_goes_on_keeps_its_checkpoint_and_what_starts_over_loses_it(new_bench: NewBench) -> None:
+    bench = new_bench(split())
+    job_id = await failed_fan_out(bench, 1)
+    await save_checkpoints(bench, job_id, "list", "split__1", "split__2")
+    await bench.jobs.resume(job_id)
+    assert await checkpointed(bench, job_id) == {"list", "split__1", "split__2"}
+    await bench.fail(job_id, "split__1", "bad again")
+    await bench.jobs.resume(job_id, "split")
+    assert await checkpointed(bench, job_id) == {"list"}
 
 
 async def test_tolerated_failures_stay_when_the_job_is_resumed(new_bench: NewBench) -> None:
