@@ -71,15 +71,9 @@ class IllegalTransition(Conflict):
 
 
 class StaleVersion(Conflict):
-    """Someone else changed the row since it was read."""
+    """Someone else changed the row since it was read, or took the job."""
 
     code = "stale_version"
-
-
-class OwnershipLost(Conflict):
-    """The job belongs to another orchestrator by now; the writer must drop it."""
-
-    code = "ownership_lost"
 
 
 class SchemaOutdated(Conflict):

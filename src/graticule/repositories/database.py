@@ -31,8 +31,8 @@ class Database:
     ) -> None:
         """Make a pool that is not open yet.
 
-        `by_key` is for sessions whose statements all name their rows: they never plan to read a whole table, not
-        even with a plan that was made, and kept, while the table was small.
+        `by_key` is for sessions whose statements all name their rows: they never plan to read a whole table or
+        index, not even with a plan that was made, and kept, while the table was small.
         """
         self.role = role
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
@@ -103,5 +103,5 @@ def session_conninfo(url: str, role: DatabaseRole, name: str, *, by_key: bool = 
     if role is DatabaseRole.GATEWAY:
         settings.append("-c default_transaction_read_only=on")
     if by_key or role is DatabaseRole.WORKER:
-        settings.append("-c enable_seqscan=off -c jit=off")
+        settings += [f"-c {name}=off" for name in ("enable_seqscan", "enable_hashjoin", "enable_mergejoin", "jit")]
     return make_conninfo(url, options=" ".join(filter(None, settings)), application_name=name)

@@ -37,14 +37,15 @@ class Queries:
     def numbered(self, name: str) -> "NumberedQuery":
         """Give a query with `$1` for its parameters, translated once: the driver translates a long one every time."""
         if name not in self._numbered:
-            self._numbered[name] = _numbered(self[name])
+            self._numbered[name] = numbered(self[name])
         return self._numbered[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._queries)
 
 
-def _numbered(query: str) -> NumberedQuery:
+def numbered(query: str) -> NumberedQuery:
+    """Number the parameters of a query."""
     names = tuple(dict.fromkeys(PARAMETER.findall(query)))
     text = PARAMETER.sub(lambda match: f"${names.index(match['name']) + 1}", query)
     return NumberedQuery(text, names)

@@ -5,60 +5,56 @@ They work on many jobs at once: one statement carries the rows of a whole batch,
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from typing import Any, Final
 
 import orjson
 from psycopg import AsyncRawCursor
+from psycopg.errors import DivisionByZero, UniqueViolation
 from psycopg.rows import tuple_row
 
-from graticule.core.errors import InvalidInput, OwnershipLost
+from graticule.core.errors import InvalidInput, StaleVersion
 from graticule.core.ids import JobId, OwnerId
 from graticule.core.models.engine import NodeType, ResultStatus
 from graticule.core.states import JobStatus, NodeStatus
 from graticule.dag.state import NOT_LOADED, NodeState, Reported
 from graticule.repositories.database import Connection
 from graticule.repositories.errors import domain_errors
-from graticule.repositories.queries import load_queries
+from graticule.repositories.queries import NumberedQuery, load_queries
+from graticule.repositories.step_parts import Part, Row, portions, write_statement
 
 QUERIES: Final = load_queries("steps.sql")
-CHUNK: Final = 5000  # rows of one part in one statement
 NUL: Final = "\\u0000"
 NUL_ESCAPE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # not a backslash that is itself escaped
 
 
 Nodes = dict[str, NodeState]
-Row = Mapping[str, Any]
-
-
-class Part(StrEnum):
-    """The parts of a step's writes: each is a list of rows, and moves as many."""
-
-    NODES = "nodes"
-    COMPLETED_CHILDREN = "completed_children"
-    NEW_NODES = "new_nodes"
-    NEW_TASKS = "new_tasks"
-    EVENTS = "events"
-    PROCESSED_RESULTS = "processed_results"
-    JOBS = "jobs"
-    NOTIFICATIONS = "notifications"
 
 
 @dataclass(frozen=True, slots=True)
-class HeldJob:
-    """A job whose row is locked for this step."""
+class JobRow:
+    """A job as its row says. Whatever changes the row changes the epoch or `updated_at`, its version."""
 
     job_id: JobId
+    owner_epoch: int
+    updated_at: datetime
     workflow_hash: str
     status: JobStatus
-    priority: int
-    input_params: dict[str, Any]
-    traceparent: str | None
-    owner_epoch: int
-    cancel_requested_at: datetime | None
-    cancel_requested_by: str | None
+    priority: int = 0
+    input_params: dict[str, Any] = field(default_factory=dict)
+    traceparent: str | None = None
+    cancel_requested_at: datetime | None = None
+    cancel_requested_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobSnapshot:
+    """A job with its static nodes, as their rows say."""
+
+    job: JobRow
+    nodes: Nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +89,19 @@ class StepRepository:
 
     # Reading
 
-    async def hold(self, job_ids: Sequence[JobId]) -> list[HeldJob]:
-        """Lock those of the jobs that are the owner's."""
-        rows = await self._all("hold_jobs", {"job_ids": list(job_ids), "owner_id": self._owner_id})
-        return [_held(*row) for row in rows]
+    async def read(
+        self, job_ids: Iterable[JobId], known: Mapping[JobId, JobSnapshot], limit: int
+    ) -> dict[JobId, tuple[JobSnapshot, list[Reported]]]:
+        """Read those of the jobs that are the owner's, with up to `limit` new results of each.
 
-    async def read(self, held: Sequence[HeldJob], limit: int) -> dict[JobId, tuple[Nodes, list[Reported]]]:
-        """Read the static nodes of jobs, and up to `limit` new results of each."""
-        given = {"job_ids": [job.job_id for job in held], "limit": limit}
+        What is known of a job is not read but given back, where it still holds.
+        """
+        given = {**self._versions(each.job for each in known.values()), "job_ids": [*job_ids], "limit": limit}
         rows = await self._all("read_jobs", given)
-        return {JobId(job_id): (_nodes(nodes), _results(results)) for job_id, nodes, results in rows}
+        return {
+            job_id: (_snapshot(snapshot) if snapshot else known[job_id], _results(results))
+            for job_id, results, snapshot in rows
+        }
 
     async def children(self, wanted: Mapping[JobId, Iterable[str]]) -> dict[JobId, Nodes]:
         """Read the named children of jobs."""
@@ -139,6 +138,14 @@ class StepRepository:
 
     # Writing
 
+    def transaction(self) -> AbstractAsyncContextManager[object]:
+        """Let several statements commit together."""
+        return self._connection.transaction()
+
+    async def hold(self, jobs: Sequence[JobRow]) -> None:
+        """Lock jobs as they were read, until the caller's transaction ends; `StaleVersion` when one was changed."""
+        await self._write(jobs, {})
+
     async def add_jobs(self, rows: Sequence[Mapping[str, Any]], now: datetime) -> set[JobId]:
         """Add jobs that belong to the owner in term 1, and give those whose key was free."""
         found = await self._all("add_jobs", {"rows": document(rows), "owner_id": self._owner_id, "now": now})
@@ -146,41 +153,60 @@ class StepRepository:
 
     async def remove_children(self, rows: Sequence[Row]) -> None:
         """Remove the children of fan-outs that begin anew."""
-        await self._moved("remove_children", {"rows": document(rows), "owner_id": self._owner_id})
+        await self._change("remove_children", rows)
 
     async def forget_checkpoints(self, rows: Sequence[Row]) -> None:
         """Remove what nodes that start over, and their children, had saved."""
-        await self._moved("forget_checkpoints", {"rows": document(rows), "owner_id": self._owner_id})
+        await self._change("forget_checkpoints", rows)
 
-    async def write(self, held: Sequence[Row], parts: Mapping[Part, Sequence[Row]], now: datetime) -> None:
-        """Write all parts of a step; `OwnershipLost` when a row was changed by someone else meanwhile."""
-        for start in range(0, max(1, *map(len, parts.values())), CHUNK):
-            portion = {part: parts.get(part, ())[start : start + CHUNK] for part in Part}
-            documents = {part.value: document(rows) for part, rows in portion.items()}
-            given = {**documents, "held": document(held), "owner_id": self._owner_id, "now": now}
-            ((*moved,),) = await self._all("write_step", given)
-            for (part, rows), count in zip(portion.items(), moved, strict=True):
-                if count != len(rows):
-                    raise OwnershipLost(f"Only {count} of {len(rows)} {part} could be written: the job was changed.")
+    async def write(self, jobs: Sequence[JobRow], parts: Mapping[Part, Sequence[Row]], now: datetime) -> None:
+        """Write all parts of a step, or none: `StaleVersion` when a row was changed by someone else meanwhile.
+
+        More rows than one statement carries (see `portions`) need a transaction around them, in which jobs are held.
+        """
+        for portion in portions(parts):
+            await self._write(jobs, portion, now=now)
+
+    async def _write(self, jobs: Sequence[JobRow], portion: Mapping[Part, Sequence[Row]], **given: Any) -> None:
+        """Write in one statement, which writes all or fails."""
+        present = tuple(part for part, rows in portion.items() if rows)
+        given |= self._versions(jobs)
+        given |= {part.value: document(portion[part]) for part in present}
+        given["expected"] = [len(jobs), *(len(portion[part]) for part in present)]
+        with domain_errors("write step"):
+            try:
+                await self._run(write_statement(present), given)
+            except (DivisionByZero, UniqueViolation) as error:
+                raise StaleVersion("A job was changed, or taken by another, while its step was decided.") from error
+
+    def _versions(self, jobs: Iterable[JobRow]) -> dict[str, Any]:
+        """Name jobs as they were read."""
+        versions = {job.job_id: {"owner_epoch": job.owner_epoch, "updated_at": job.updated_at} for job in jobs}
+        return {"job_ids": [*versions], "versions": document(versions), "owner_id": self._owner_id}
 
     async def abandon_children(self, rows: Sequence[Row], now: datetime) -> None:
         """Fail the children under way of fan-outs that were given up."""
-        await self._moved("abandon_children", {"rows": document(rows), "owner_id": self._owner_id, "now": now})
+        await self._change("abandon_children", rows, now=now)
 
     async def withdraw_tasks(self, rows: Sequence[Row]) -> None:
         """Take tasks back: the one that a row names, or all of its job."""
-        await self._moved("withdraw_tasks", {"rows": document(rows), "owner_id": self._owner_id})
+        await self._change("withdraw_tasks", rows)
 
     async def _all(self, query: str, given: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        numbered = QUERIES.numbered(query)
         with domain_errors(query.replace("_", " ")):
-            cursor = AsyncRawCursor(self._connection, row_factory=tuple_row)
-            await cursor.execute(numbered.text, [given[name] for name in numbered.names])
-            return await cursor.fetchall()
+            return await self._run(QUERIES.numbered(query), given)
 
-    async def _moved(self, query: str, given: Mapping[str, Any]) -> int:
-        with domain_errors(query.replace("_", " ")):
-            return (await self._connection.execute(QUERIES[query], given)).rowcount
+    async def _run(self, query: NumberedQuery, given: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        cursor = AsyncRawCursor(self._connection, row_factory=tuple_row)
+        await cursor.execute(query.text, [given[name] for name in query.names])
+        return await cursor.fetchall()
+
+    async def _change(self, query: str, rows: Sequence[Row], **given: Any) -> None:
+        if rows:
+            with domain_errors(query.replace("_", " ")):
+                await self._connection.execute(
+                    QUERIES[query], {"rows": document(rows), "owner_id": self._owner_id, **given}
+                )
 
 
 def document(value: Any) -> str:
@@ -198,8 +224,18 @@ def _value(text: str | None) -> Any:
     return None if text is None else orjson.loads(text)
 
 
-def _held(job_id: str, graph: str, status: str, priority: int, input_params: str, *rest: Any) -> HeldJob:
-    return HeldJob(JobId(job_id), graph, JobStatus(status), priority, orjson.loads(input_params), *rest)
+def _snapshot(text: str) -> JobSnapshot:
+    job_id, owner_epoch, updated_at, workflow_hash, status, *rest, nodes = orjson.loads(text)
+    *rest, cancel_requested_at, cancel_requested_by = rest
+    job = JobRow(
+        *(JobId(job_id), owner_epoch, datetime.fromisoformat(updated_at), workflow_hash, JobStatus(status)),
+        *(*rest, _time(cancel_requested_at), cancel_requested_by),
+    )
+    return JobSnapshot(job, {row[0]: _node(*row) for row in nodes or ()})
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
 
 
 def _nodes(text: str | None) -> Nodes:
@@ -210,7 +246,7 @@ def _node(node_id: str, node_type: str, status: str, *rest: Any) -> NodeState:
     retry_count, retry_base, task_id, worker_id, *others = rest
     state = NodeStatus(status)
     output = NOT_LOADED if state is NodeStatus.COMPLETED else None
-    times = [None if text is None else datetime.fromisoformat(text) for text in others[-5:]]
+    times = map(_time, others[-5:])
     return NodeState(
         *(node_id, NodeType(node_type), state, retry_count, retry_base, task_id, worker_id, output),
         *others[:-5],

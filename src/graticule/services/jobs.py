@@ -20,7 +20,7 @@ from graticule.dag.state import Decision, JobState, NodeState, Resumed, Submitte
 from graticule.repositories.database import Connection, Database
 from graticule.repositories.jobs import JobRepository
 from graticule.repositories.ownership import OwnershipRepository
-from graticule.repositories.steps import StepRepository, document
+from graticule.repositories.steps import JobRow, JobSnapshot, StepRepository, document
 from graticule.repositories.workflows import WorkflowRepository
 from graticule.services.step_reading import Wake
 from graticule.services.step_writing import DecidedJob, write_decisions
@@ -116,10 +116,14 @@ class JobService:
 
     async def _first_step(self, prepared: PreparedJob, now: datetime, actor: str | None) -> DecidedJob:
         nodes = {node_id: NodeState(node_id, node.type) for node_id, node in prepared.graph.nodes.items()}
-        state = JobState(prepared.job_id, JobStatus.PENDING, prepared.inputs, prepared.submission.priority, None, nodes)
-        submitted = Submitted(actor or prepared.submission.submitted_by)
+        asked = prepared.submission
+        state = JobState(
+            *(prepared.job_id, JobStatus.PENDING, prepared.inputs, asked.priority, asked.traceparent, nodes)
+        )
+        submitted = Submitted(actor or asked.submitted_by)
         decision = await self._steps.evaluate(prepared.graph, state, [submitted], now)
-        return DecidedJob(prepared.job_id, 1, prepared.graph, state, _as_new_rows(decision, nodes))
+        job = JobRow(prepared.job_id, 1, now, prepared.graph.content_hash, JobStatus.PENDING)
+        return DecidedJob(JobSnapshot(job, {}), prepared.graph, state, _as_new_rows(decision, nodes))
 
     async def _found(
         self, connection: Connection, prepared: Sequence[PreparedJob], created: set[JobId]

@@ -22,7 +22,7 @@ from graticule.dag.state import (
     Reported,
     Resumed,
 )
-from graticule.repositories.steps import ChildRow, HeldJob, Nodes, StepRepository, StoredOutput
+from graticule.repositories.steps import ChildRow, JobRow, JobSnapshot, Nodes, StepRepository, StoredOutput
 from graticule.services.outputs import OutputStore
 
 RESULTS_PER_STEP: Final = 1000
@@ -46,14 +46,19 @@ class Wake:
 
 @dataclass(frozen=True, slots=True)
 class ReadJob:
-    """A job that is held for a step, with what happened to it."""
+    """A job as it was read for a step, with what happened to it."""
 
-    job: HeldJob
+    snapshot: JobSnapshot
     graph: Graph
     state: JobState
     results: list[Reported]
     wake: Wake
     more: bool = False  # further results wait
+
+    @property
+    def job(self) -> JobRow:
+        """Give the job's row."""
+        return self.snapshot.job
 
     def happenings(self) -> list[Happening]:
         """Give what happened, in order."""
@@ -78,14 +83,11 @@ class StepReader:
         self._outputs = outputs
         self._graph_of = graph_of
 
-    async def read(self, wakes: Mapping[JobId, Wake]) -> list[ReadJob]:
-        """Hold those of the jobs that are ours, and read what a decision begins with."""
-        held = await self._steps.hold(list(wakes))
-        if not held:
-            return []
-        share = max(1, RESULTS_PER_STEP // len(held))
-        rows = await self._steps.read(held, share)
-        found = [await self._read(job, *rows[job.job_id], wakes[job.job_id], share) for job in held]
+    async def read(self, wakes: Mapping[JobId, Wake], known: Mapping[JobId, JobSnapshot]) -> list[ReadJob]:
+        """Read those of the jobs that are ours, as far as a decision begins with; not what is known of them."""
+        share = max(1, RESULTS_PER_STEP // max(1, len(wakes)))
+        rows = await self._steps.read(wakes, known, share)
+        found = [await self._read(*row, wakes[job_id], share) for job_id, row in rows.items()]
         children = await self._steps.children({read.job.job_id: _children_wanted(read) for read in found})
         for read in found:
             read.state.nodes.update(children.get(read.job.job_id, {}))
@@ -93,16 +95,17 @@ class StepReader:
                 await self._add_failed_children(read.job.job_id, read.state.nodes)
         return found
 
-    async def _read(self, job: HeldJob, nodes: Nodes, results: list[Reported], wake: Wake, share: int) -> ReadJob:
-        state = JobState(job.job_id, job.status, job.input_params, job.priority, job.traceparent, nodes)
+    async def _read(self, snapshot: JobSnapshot, results: list[Reported], wake: Wake, share: int) -> ReadJob:
+        job = snapshot.job
+        state = JobState(job.job_id, job.status, job.input_params, job.priority, job.traceparent, dict(snapshot.nodes))
         graph = await self._graph_of(job.workflow_hash)
-        return ReadJob(job, graph, state, results, wake, more=len(results) >= share)
+        return ReadJob(snapshot, graph, state, results, wake, more=len(results) >= share)
 
     async def _add_failed_children(self, job_id: JobId, nodes: Nodes) -> None:
         """Read what a resume begins with: the children that failed, and the counts that new ones stay above."""
         nodes.update(await self._steps.failed_children(job_id))
         for fan_out, retry_count in (await self._steps.last_retry_counts(job_id)).items():
-            nodes[fan_out].retry_count = retry_count + 1
+            nodes[fan_out] = replace(nodes[fan_out], retry_count=retry_count + 1)
 
     async def supply(self, read: ReadJob, needed: NeedsData) -> None:
         """Read outputs that the evaluator asked for."""
@@ -135,9 +138,8 @@ class StepReader:
 def _put(read: ReadJob, node_id: str, value: JsonValue) -> None:
     """Give a node its output. A stored null would seem not to be read for as long as there is a reference to it."""
     node = read.state.nodes[node_id]
-    node.output = value
+    read.state.nodes[node_id] = replace(node, output=value, output_ref=None if value is None else node.output_ref)
     if value is None:
-        node.output_ref = None
         read.results[:] = [
             replace(result, output_ref=None) if result.task_id == node.task_id else result for result in read.results
         ]

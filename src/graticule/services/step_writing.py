@@ -1,7 +1,7 @@
 """What was decided becomes rows: the changes of many jobs in a handful of statements."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -10,8 +10,9 @@ from graticule.core.ids import JobId
 from graticule.core.models.engine import NodeType, ResultStatus
 from graticule.core.states import NodeStatus
 from graticule.dag.graph import Graph
-from graticule.dag.state import Decision, JobState, NodeChange, NodeState, NotLoaded, Reported
-from graticule.repositories.steps import Part, StepRepository
+from graticule.dag.state import NOT_LOADED, Decision, JobState, NodeChange, NodeState, NotLoaded, Reported
+from graticule.repositories.step_parts import Part, portions
+from graticule.repositories.steps import JobSnapshot, StepRepository
 from graticule.services.outputs import OutputStore
 
 Row = dict[str, Any]
@@ -28,23 +29,44 @@ ADDED = (*SHARED, "node_type", "parent_node_id", "fan_out_index", "fan_out_key",
 class DecidedJob:
     """A job with what was decided for it, and the results that it was decided upon."""
 
-    job_id: JobId
-    owner_epoch: int
+    snapshot: JobSnapshot
     graph: Graph
     state: JobState
     decision: Decision
     results: Sequence[Reported] = ()
 
+    @property
+    def job_id(self) -> JobId:
+        """Give the job's id."""
+        return self.snapshot.job.job_id
+
+    @property
+    def moves_job(self) -> bool:
+        """Tell whether the job's own row is written."""
+        return self.decision.job_status is not self.decision.job_before or self.decision.error_message is not None
+
     def row(self, **values: Any) -> Row:
         """Give a row of this job."""
         return {"job_id": self.job_id, **values}
+
+    def fenced(self, **values: Any) -> Row:
+        """Give a row of this job that names its epoch."""
+        return self.row(owner_epoch=self.snapshot.job.owner_epoch, **values)
+
+    def after(self, now: datetime) -> JobSnapshot:
+        """Give the job as its rows say once the decision is written."""
+        job = self.snapshot.job
+        if self.moves_job:
+            job = replace(job, status=self.decision.job_status, updated_at=now)
+        changed = (change.node for change in self.decision.changes if change.node.node_id in self.graph.nodes)
+        return JobSnapshot(job, {**self.snapshot.nodes, **{node.node_id: _without_output(node) for node in changed}})
 
 
 async def write_decisions(
     steps: StepRepository, outputs: OutputStore, decided: Sequence[DecidedJob], now: datetime
 ) -> None:
     """Write all changes, tasks and events, and notify those who wait for them."""
-    parts = {
+    parts: dict[Part, list[Row]] = {
         Part.NODES: [row for job in decided async for row in _nodes(outputs, job)],
         Part.COMPLETED_CHILDREN: _completed_children(decided),
         Part.NEW_NODES: [row for job in decided for row in _added(job)],
@@ -54,21 +76,25 @@ async def write_decisions(
         Part.JOBS: [row for job in decided async for row in _job(outputs, job)],
         Part.NOTIFICATIONS: _notifications(decided),
     }
-    if removed := _removed(decided):
+    jobs = [job.snapshot.job for job in decided]
+    removed, started_over = _removed(decided), _started_over(decided)
+    abandoned, withdrawn = _abandoned(decided), _withdrawn(decided)
+    if not (removed or started_over or abandoned or withdrawn or len(portions(parts)) > 1):
+        if any(parts.values()):
+            await steps.write(jobs, parts, now)
+        return
+    async with steps.transaction():
+        await steps.hold(jobs)
         await steps.remove_children(removed)
-    if started_over := _started_over(decided):
         await steps.forget_checkpoints(started_over)
-    if any(parts.values()):
-        await steps.write([job.row(owner_epoch=job.owner_epoch) for job in decided], parts, now)
-    if abandoned := _abandoned(decided):
+        await steps.write(jobs, parts, now)
         await steps.abandon_children(abandoned, now)
-    if withdrawn := _withdrawn(decided):
         await steps.withdraw_tasks(withdrawn)
 
 
 async def _job(outputs: OutputStore, job: DecidedJob) -> AsyncIterator[Row]:
     decision = job.decision
-    if decision.job_status is not decision.job_before or decision.error_message is not None:
+    if job.moves_job:
         result, result_ref = await outputs.keep(decision.result, f"outputs/{job.job_id}/result.json")
         yield job.row(
             before=decision.job_before,
@@ -98,8 +124,12 @@ async def _output(outputs: OutputStore, job: DecidedJob, node: NodeState, result
     if isinstance(node.output, NotLoaded):
         return {"output_from": "kept", "output_ref": node.output_ref}
     path = f"outputs/{job.job_id}/{node.node_id}_{node.retry_count}.json"
-    output, output_ref = await outputs.keep(node.output, path)
-    return {"output_from": "given", "output": output, "output_ref": output_ref}
+    output, node.output_ref = await outputs.keep(node.output, path)
+    return {"output_from": "given", "output": output, "output_ref": node.output_ref}
+
+
+def _without_output(node: NodeState) -> NodeState:
+    return replace(node, output=NOT_LOADED) if node.status is NodeStatus.COMPLETED else node
 
 
 def _completed_children(decided: Sequence[DecidedJob]) -> list[Row]:
@@ -149,6 +179,8 @@ def _tasks(job: DecidedJob) -> Iterator[Row]:
             params=task.params,
             retry_count=task.retry_count,
             timeout_seconds=task.timeout_seconds,
+            priority=job.state.priority,
+            traceparent=job.state.traceparent,
         )
 
 
@@ -164,24 +196,16 @@ def _events(job: DecidedJob) -> Iterator[Row]:
 
 
 def _removed(decided: Sequence[DecidedJob]) -> list[Row]:
-    return [
-        job.row(owner_epoch=job.owner_epoch, parent_node_id=fan_out)
-        for job in decided
-        for fan_out in job.decision.removed_children_of
-    ]
+    return [job.fenced(parent_node_id=fan_out) for job in decided for fan_out in job.decision.removed_children_of]
 
 
 def _started_over(decided: Sequence[DecidedJob]) -> list[Row]:
-    return [
-        job.row(owner_epoch=job.owner_epoch, node_id=node_id)
-        for job in decided
-        for node_id in job.decision.started_over
-    ]
+    return [job.fenced(node_id=node_id) for job in decided for node_id in job.decision.started_over]
 
 
 def _abandoned(decided: Sequence[DecidedJob]) -> list[Row]:
     return [
-        job.row(owner_epoch=job.owner_epoch, parent_node_id=fan_out, error_message=job.decision.abandoned_because)
+        job.fenced(parent_node_id=fan_out, error_message=job.decision.abandoned_because)
         for job in decided
         for fan_out in job.decision.abandoned_children_of
     ]
@@ -189,7 +213,7 @@ def _abandoned(decided: Sequence[DecidedJob]) -> list[Row]:
 
 def _withdrawn(decided: Sequence[DecidedJob]) -> list[Row]:
     return [
-        job.row(owner_epoch=job.owner_epoch, task_id=task_id)
+        job.fenced(task_id=task_id)
         for job in decided
         for task_id in ([None] if job.decision.withdraw_all else job.decision.withdraw)
     ]

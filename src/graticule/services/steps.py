@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
-from graticule.core.errors import GraticuleError, TransactionAborted, Unavailable
+from graticule.core.errors import GraticuleError, StaleVersion, TransactionAborted, Unavailable
 from graticule.core.ids import JobId, OwnerId, WorkflowHash
 from graticule.core.models.engine import NodeType
 from graticule.core.states import JobStatus, NodeStatus
@@ -16,14 +16,16 @@ from graticule.dag.graph import Graph
 from graticule.dag.state import Decision, Happening, JobState, NeedsData, Policy
 from graticule.logs import get_logger
 from graticule.repositories.database import Connection, Database
-from graticule.repositories.steps import StepRepository
+from graticule.repositories.steps import JobSnapshot, StepRepository
 from graticule.repositories.workflows import WorkflowRepository
+from graticule.services.known_jobs import KnownJobs
 from graticule.services.outputs import OutputStore
 from graticule.services.step_reading import ReadJob, StepReader, Wake
 from graticule.services.step_writing import DecidedJob, write_decisions
 
 _log = get_logger(__name__)
 GRAPHS_KEPT: Final = 256
+ATTEMPTS: Final = 5  # of a step whose jobs are changed while it is decided
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,32 +45,55 @@ class StepService:
         self.outputs = outputs
         self._database = database
         self._graphs: dict[str, Graph] = {}
+        self.known = KnownJobs()
 
     async def advance(self, wakes: Mapping[JobId, Wake]) -> StepOutcome:
-        """Take one step of each job that is ours; the others are passed over."""
-        async with self._database.transaction() as connection:
-            return await self.advance_within(connection, wakes)
+        """Take one step of each job that is ours; the others are passed over.
+
+        A job that someone else changes meanwhile is read and decided anew, with all that are taken along.
+        """
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                async with self._database.connection() as connection:
+                    return await self._advance(connection, wakes)
+            except StaleVersion:
+                if attempt == ATTEMPTS:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _advance(self, connection: Connection, wakes: Mapping[JobId, Wake]) -> StepOutcome:
+        known = self.known.take(wakes)
+        found, decided, now = await self._step(connection, wakes, known)
+        for job in decided:
+            self.known.keep(job.after(now))
+        return _outcome(found, decided)
 
     async def advance_within(self, connection: Connection, wakes: Mapping[JobId, Wake]) -> StepOutcome:
         """Take the steps inside the caller's transaction."""
+        found, decided, _ = await self._step(connection, wakes, {})
+        return _outcome(found, decided)
+
+    async def _step(
+        self, connection: Connection, wakes: Mapping[JobId, Wake], known: Mapping[JobId, JobSnapshot]
+    ) -> tuple[list[ReadJob], list[DecidedJob], datetime]:
         now = datetime.now(UTC)
         steps = StepRepository(connection, self.owner_id)
         reader = StepReader(steps, self.outputs, partial(self.graph, connection))
-        found = await reader.read(wakes)
+        found = await reader.read(wakes, known)
         decided = [await self._decide(reader, read, now) for read in found]
         await write_decisions(steps, self.outputs, decided, now)
-        return StepOutcome({read.job.job_id for read in found if read.more}, _retries(decided))
+        return found, decided, now
 
     async def give_up(self, job_id: JobId, error: Exception) -> None:
         """Fail a job whose step cannot be written: it must neither hang nor hold up others; it can be resumed."""
         now = datetime.now(UTC)
-        async with self._database.transaction() as connection:
+        async with self._database.connection() as connection:
             steps = StepRepository(connection, self.owner_id)
             reader = StepReader(steps, self.outputs, partial(self.graph, connection))
-            for read in await reader.read({job_id: Wake()}):
+            for read in await reader.read({job_id: Wake()}, {}):
                 if read.job.status in {JobStatus.PENDING, JobStatus.RUNNING}:
                     decision = give_up(read.graph, read.state, _told(error), now, self.policy)
-                    decided = DecidedJob(job_id, read.job.owner_epoch, read.graph, read.state, decision)
+                    decided = DecidedJob(read.snapshot, read.graph, read.state, decision)
                     await write_decisions(steps, self.outputs, [decided], now)
 
     async def _decide(self, reader: StepReader, read: ReadJob, now: datetime) -> DecidedJob:
@@ -81,7 +106,7 @@ class StepService:
                 raise  # the one who asked is told
             _log.exception("a job could not be advanced and is failed", job_id=read.job.job_id)
             decision = give_up(read.graph, read.state, _told(error), now, self.policy)
-        return DecidedJob(read.job.job_id, read.job.owner_epoch, read.graph, read.state, decision, read.results)
+        return DecidedJob(read.snapshot, read.graph, read.state, decision, read.results)
 
     async def _evaluated(self, reader: StepReader, read: ReadJob, now: datetime) -> Decision:
         """Ask the evaluator, and read what it turns out to need."""
@@ -122,6 +147,10 @@ def _may_expand(graph: Graph, state: JobState) -> bool:
 def _told(error: Exception) -> str:
     reason = error.message if isinstance(error, GraticuleError) else type(error).__name__
     return f"the engine could not go on: {reason}"
+
+
+def _outcome(found: Iterable[ReadJob], decided: Iterable[DecidedJob]) -> StepOutcome:
+    return StepOutcome({read.job.job_id for read in found if read.more}, _retries(decided))
 
 
 def _retries(decided: Iterable[DecidedJob]) -> list[tuple[datetime, JobId, str]]:

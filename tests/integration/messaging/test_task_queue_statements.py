@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import TestDatabase
+from tests.integration.locks import waiting_for_a_lock
 from tests.integration.messaging.conftest import JOB
 from tests.integration.messaging.heard import ear
 from tests.integration.repositories import rows
@@ -172,19 +173,6 @@ async def test_a_renewal_that_waits_for_a_withdrawal_tells_of_it(
         renewing = asyncio.create_task(TaskRepository(one).renew(ME, [lease_of(task)], 60))
         await waiting_for_a_lock(with_job)
     assert await renewing == {"t": LeaseState.WITHDRAWN}
-
-
-async def waiting_for_a_lock(connection: Connection) -> None:
-    """Wait until a session of this database waits for a lock."""
-    async with asyncio.timeout(20):
-        while True:
-            cursor = await connection.execute(
-                "SELECT 1 FROM pg_locks WHERE NOT granted"
-                " AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())"
-            )
-            if await cursor.fetchone() is not None:
-                return
-            await asyncio.sleep(0.01)
 
 
 # Results

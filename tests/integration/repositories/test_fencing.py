@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from tests.integration.locks import waiting_for_a_lock
 from tests.integration.repositories import rows
 from tests.integration.repositories.rows import ASSET, LATER, NOW, OWNER
 
-from graticule.core.errors import Conflict, NotFound, OwnershipLost, StaleVersion, Unavailable
+from graticule.core.errors import Conflict, NotFound, StaleVersion, Unavailable
 from graticule.core.ids import AssetId, JobId, OwnerId
 from graticule.core.models import GeospatialAsset, LayerMetadata
 from graticule.repositories.assets import AssetRepository, AssetVersionRepository
@@ -17,7 +18,8 @@ from graticule.repositories.events import EventRepository
 from graticule.repositories.jobs import JobRepository
 from graticule.repositories.layers import LayerMetadataRepository
 from graticule.repositories.ownership import OwnershipRepository
-from graticule.repositories.steps import Part, StepRepository
+from graticule.repositories.step_parts import Part
+from graticule.repositories.steps import JobRow, StepRepository
 
 JOB, OTHER, THIRD = JobId("job"), OwnerId("orchestrator-2"), OwnerId("orchestrator-3")
 
@@ -48,13 +50,17 @@ async def test_what_a_former_owner_writes_is_void(with_job: Connection) -> None:
     await take(with_job)
     before = await JobRepository(with_job).get(job_id=JOB)
     row = {"job_id": JOB, "before": "pending", "status": "running"}
+
+    async def write(owner: OwnerId, epoch: int) -> None:
+        read = JobRow(JOB, epoch, before.updated_at, before.workflow_hash, before.status)
+        await StepRepository(with_job, owner).write([read], {Part.JOBS: [row]}, LATER)
+
     for former, epoch in ((OWNER, 1), (OTHER, 1), (OWNER, 2)):
-        assert await StepRepository(with_job, OWNER).hold([JOB]) == []
-        held = [{"job_id": JOB, "owner_epoch": epoch}]
-        with pytest.raises(OwnershipLost):
-            await StepRepository(with_job, former).write(held, {Part.JOBS: [row]}, LATER)
+        assert await StepRepository(with_job, OWNER).read([JOB], {}, 1) == {}
+        with pytest.raises(StaleVersion):
+            await write(former, epoch)
     assert await JobRepository(with_job).get(job_id=JOB) == before
-    await StepRepository(with_job, OTHER).write([{"job_id": JOB, "owner_epoch": 2}], {Part.JOBS: [row]}, LATER)
+    await write(OTHER, 2)
     assert (await JobRepository(with_job).get(job_id=JOB)).status == "running"
 
 
@@ -132,10 +138,16 @@ async def test_of_takes_at_once_exactly_one_wins(pool: Database, with_job: Conne
     assert await owner_and_term(with_job) == (f"o{shares.index([JOB])}", 2)
 
 
-async def test_a_job_whose_step_is_under_way_is_not_taken(pool: Database, with_job: Connection) -> None:
+async def as_read(connection: Connection) -> JobRow:
+    """Give the job's row as a step reads it."""
+    ((snapshot, _),) = (await StepRepository(connection, OWNER).read([JOB], {}, 1)).values()
+    return snapshot.job
+
+
+async def test_a_job_whose_step_is_being_written_is_not_taken(pool: Database, with_job: Connection) -> None:
     """Else a paused owner commits its step after the new owner has read the job: written in a term that is over."""
     async with pool.transaction() as step:
-        assert len(await StepRepository(step, OWNER).hold([JOB])) == 1
+        await StepRepository(step, OWNER).hold([await as_read(step)])
         await with_job.execute("SET lock_timeout = '100ms'")
         assert await take(with_job) == []
         with pytest.raises(Unavailable):
@@ -144,25 +156,23 @@ async def test_a_job_whose_step_is_under_way_is_not_taken(pool: Database, with_j
 
 
 async def test_a_step_that_waits_for_a_take_over_finds_the_job_gone(pool: Database, with_job: Connection) -> None:
+    read = await as_read(with_job)
     async with pool.transaction() as taker:
         assert await take(taker) == [JOB]
-        step = asyncio.create_task(StepRepository(with_job, OWNER).hold([JOB]))
-        await asyncio.wait({step}, timeout=0.2)
-        assert not step.done()
-    assert await step == []
+        step = asyncio.create_task(StepRepository(with_job, OWNER).hold([read]))
+        await waiting_for_a_lock(taker)
+    with pytest.raises(StaleVersion):
+        await step
 
 
-async def test_of_steps_at_once_the_later_reads_what_the_earlier_wrote(pool: Database, with_job: Connection) -> None:
-    async def start() -> str:
-        async with pool.transaction() as connection:
-            steps = StepRepository(connection, OWNER)
-            (job,) = await steps.hold([JOB])
-            if job.status == "pending":
-                row = {"job_id": JOB, "before": job.status, "status": "running"}
-                await steps.write([{"job_id": JOB, "owner_epoch": job.owner_epoch}], {Part.JOBS: [row]}, LATER)
-            return str(job.status)
+async def test_of_steps_at_once_from_one_picture_exactly_one_is_written(pool: Database, with_job: Connection) -> None:
+    read, row = await as_read(with_job), {"job_id": JOB, "before": "pending", "status": "running"}
 
-    assert sorted(await asyncio.gather(*(start() for _ in range(3)))) == ["pending", "running", "running"]
+    async def start(connection: Connection) -> None:
+        await StepRepository(connection, OWNER).write([read], {Part.JOBS: [row]}, LATER)
+
+    outcomes = await asyncio.gather(*(_attempt(pool, start) for _ in range(3)))
+    assert sorted(outcomes) == ["StaleVersion", "StaleVersion", "won"]
 
 
 async def test_replacing_raises_the_version_and_refuses_what_read_an_older_one(with_job: Connection) -> None:

@@ -1,6 +1,7 @@
 """Every named query of every file parses on the real schema."""
 
 import re
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ import graticule.repositories
 from graticule.core.models import TABLES, GeospatialAsset, LayerMetadata
 from graticule.repositories import statements
 from graticule.repositories.queries import load_queries
+from graticule.repositories.step_parts import Part, write_statement
 from graticule.schema.catalogue import QUERIES as CATALOGUE
 from graticule.schema.deploy import STATE, _recorded
 
-FILES = sorted(path.name for path in Path(graticule.repositories.__path__[0]).glob("*.sql"))
+PARTS = "step_parts.sql"  # of a statement that is put together from them
+FILES = sorted({path.name for path in Path(graticule.repositories.__path__[0]).glob("*.sql")} - {PARTS})
 EVERY_QUERY = [(file, name, load_queries(file)[name]) for file in FILES for name in load_queries(file)]
 EVERY_QUERY += [("state.sql", name, STATE[name]) for name in STATE if name != "record_deployment"]
 EVERY_QUERY += [("state.sql", "record_deployment", _recorded(TABLES))]  # its values are written in, for psql
@@ -35,6 +38,15 @@ async def test_every_named_query_can_be_prepared(
     for file, name, query in EVERY_QUERY:
         with subtests.test(f"{file} {name}"):
             await admin.execute(f"PREPARE {name} AS {_numbered(query)}".encode())
+
+
+async def test_the_statement_of_a_step_can_be_prepared_with_any_of_its_parts(
+    admin: psycopg.AsyncConnection[Any],
+) -> None:
+    some = [parts for count in range(len(Part) + 1) for parts in combinations(Part, count)]
+    assert len(some) == 2 ** len(Part)
+    for number, parts in enumerate(some):
+        await admin.execute(f"PREPARE step_{number} AS {write_statement(parts).text}".encode())
 
 
 async def test_every_statement_made_from_a_model_can_be_prepared(

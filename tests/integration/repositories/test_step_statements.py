@@ -1,29 +1,32 @@
 """The statements of a step: whoever does not hold the job, or read another state, writes nothing at all."""
 
-from datetime import timedelta
+import asyncio
+from datetime import datetime, timedelta
 from itertools import product
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 import pytest
 from tests.conftest import TestDatabase
+from tests.integration.locks import waiting_for_a_lock
 from tests.integration.repositories import rows
 from tests.integration.repositories.rows import LATER, NASTY, NESTED, NOW, OWNER
 
 from graticule.core.channels import EVENTS, owner_channel, queue_channel
-from graticule.core.errors import Conflict, InvalidInput, OwnershipLost, Unavailable
+from graticule.core.errors import Conflict, InvalidInput, StaleVersion, Unavailable
 from graticule.core.ids import JobId, OwnerId
 from graticule.core.models import TABLES
 from graticule.core.models.engine import NodeType, ResultStatus
 from graticule.core.states import JobStatus, MessageStatus, NodeStatus
 from graticule.dag.state import NOT_LOADED
-from graticule.repositories import steps as steps_module
+from graticule.repositories import step_parts
 from graticule.repositories.database import Connection, Database
 from graticule.repositories.events import EventRepository
 from graticule.repositories.jobs import JobRepository
 from graticule.repositories.nodes import NodeRepository
 from graticule.repositories.results import ResultRepository
-from graticule.repositories.steps import Part, StepRepository, document
+from graticule.repositories.step_parts import Part
+from graticule.repositories.steps import JobRow, StepRepository, document
 from graticule.repositories.tasks import TaskRepository
 
 JOB, OTHER_JOB = JobId("job"), JobId("other")
@@ -32,6 +35,7 @@ STRANGERS = {
     "an older term": (OWNER, 0),
     "a later term": (OWNER, 2),
 }
+OUTDATED: dict[str, Any] = {**STRANGERS, "an older picture": (OWNER, 1, NOW - timedelta(microseconds=1))}
 ENDED = {"completed", "failed", "cancelled", "skipped"}
 NODE_ROW: dict[str, Any] = {
     "job_id": "job",
@@ -57,6 +61,7 @@ NEW_TASK: dict[str, Any] = {
     "params": NESTED,
     "retry_count": 1,
     "timeout_seconds": 60,
+    "priority": 0,
 }
 EVENT: dict[str, Any] = {"job_id": "job", "event_type": "node_ready", "node_id": "node", "data": {"a": NASTY}}
 JOB_ROW: dict[str, Any] = {"job_id": "job", "before": "pending", "status": "running"}
@@ -105,12 +110,20 @@ async def everything(connection: Connection) -> dict[str, list[str]]:
     return found
 
 
+def as_read(job_id: JobId = JOB, epoch: int = 1, updated_at: datetime = NOW) -> JobRow:
+    """Give the row of a job as a step has read it."""
+    return JobRow(job_id, epoch, updated_at, rows.HASH, JobStatus.PENDING)
+
+
 async def write(
-    connection: Connection, parts: dict[Part, list[dict[str, Any]]], owner: OwnerId = OWNER, epoch: int = 1
+    connection: Connection,
+    parts: dict[Part, list[dict[str, Any]]],
+    owner: OwnerId = OWNER,
+    epoch: int = 1,
+    updated_at: datetime = NOW,
 ) -> None:
-    """Write as a step does: inside a transaction, for a job that is believed to be held."""
-    async with connection.transaction():
-        await StepRepository(connection, owner).write([{"job_id": JOB, "owner_epoch": epoch}], parts, LATER)
+    """Write as a step does, without a transaction around it."""
+    await StepRepository(connection, owner).write([as_read(JOB, epoch, updated_at)], parts, LATER)
 
 
 async def part_row(connection: Connection, part: Part) -> dict[str, Any]:
@@ -121,13 +134,12 @@ async def part_row(connection: Connection, part: Part) -> dict[str, Any]:
 # The fence
 
 
-@pytest.mark.parametrize("stranger", STRANGERS)
+@pytest.mark.parametrize("stranger", OUTDATED)
 @pytest.mark.parametrize("part", PARTS)
 async def test_a_stranger_writes_no_part_of_a_step(held: Connection, part: Part, stranger: str) -> None:
-    owner, epoch = STRANGERS[stranger]
     row, before = await part_row(held, part), await everything(held)
-    with pytest.raises(OwnershipLost):
-        await write(held, {part: [row]}, owner, epoch)
+    with pytest.raises(StaleVersion):
+        await write(held, {part: [row]}, *OUTDATED[stranger])
     assert await everything(held) == before
     await write(held, {part: [row]})
     assert await everything(held) != before
@@ -162,18 +174,18 @@ async def test_one_row_that_cannot_be_written_takes_all_others_back(held: Connec
     before = await everything(held)
     for part in (Part.NODES, Part.COMPLETED_CHILDREN, Part.JOBS):
         spoiled = {**good, part: [{**good[part][0], "before": "failed"}]}
-        with pytest.raises(OwnershipLost, match=str(part)):
+        with pytest.raises(StaleVersion):
             await write(held, spoiled)
         assert await everything(held) == before
     await write(held, good)
 
 
-async def test_a_job_that_is_not_among_the_held_is_not_written(held: Connection) -> None:
-    await JobRepository(held).insert(rows.job("other", owner_id=OWNER, owner_epoch=1))
+async def test_one_job_that_was_changed_keeps_the_whole_batch_from_being_written(held: Connection) -> None:
+    await JobRepository(held).insert(rows.job("other", owner_id=OWNER, owner_epoch=2))
     before = await everything(held)
     for part in (Part.JOBS, Part.EVENTS, Part.NEW_TASKS, Part.NEW_NODES):
-        with pytest.raises(OwnershipLost):
-            await write(held, {part: [{**PARTS[part], "job_id": OTHER_JOB}]})
+        with pytest.raises(StaleVersion):
+            await StepRepository(held, OWNER).write([as_read(), as_read(OTHER_JOB)], {part: [PARTS[part]]}, LATER)
     assert await everything(held) == before
 
 
@@ -186,7 +198,7 @@ async def test_a_node_is_written_only_in_the_status_that_was_read(held: Connecti
             await write(held, {Part.NODES: [row]})
             assert (await nodes.get(job_id=JOB, node_id=node.node_id)).status is NodeStatus.RUNNING
         else:
-            with pytest.raises(OwnershipLost):
+            with pytest.raises(StaleVersion):
                 await write(held, {Part.NODES: [row]})
             assert await nodes.get(job_id=JOB, node_id=node.node_id) == node
 
@@ -198,11 +210,11 @@ async def test_a_job_is_written_only_in_the_status_that_was_read(held: Connectio
         row = {"job_id": job.job_id, "before": read, "status": "running"}
         steps = StepRepository(held, OWNER)
         if real is read:
-            await steps.write([{"job_id": job.job_id, "owner_epoch": 1}], {Part.JOBS: [row]}, LATER)
+            await steps.write([as_read(job.job_id)], {Part.JOBS: [row]}, LATER)
             assert (await jobs.get(job_id=job.job_id)).status is JobStatus.RUNNING
         else:
-            with pytest.raises(OwnershipLost):
-                await steps.write([{"job_id": job.job_id, "owner_epoch": 1}], {Part.JOBS: [row]}, LATER)
+            with pytest.raises(StaleVersion):
+                await steps.write([as_read(job.job_id)], {Part.JOBS: [row]}, LATER)
             assert await jobs.get(job_id=job.job_id) == job
 
 
@@ -216,7 +228,7 @@ async def test_a_result_is_marked_once(held: Connection) -> None:
     row = await part_row(held, Part.PROCESSED_RESULTS)
     await write(held, {Part.PROCESSED_RESULTS: [row]})
     before = await everything(held)
-    with pytest.raises(OwnershipLost):
+    with pytest.raises(StaleVersion):
         await write(held, {Part.PROCESSED_RESULTS: [row]})
     assert await everything(held) == before
 
@@ -241,7 +253,7 @@ async def test_a_failure_without_a_reason_is_refused(held: Connection, part: Par
 
 async def test_a_held_job_can_neither_be_taken_nor_cancelled_nor_written(pool: Database, held: Connection) -> None:
     async with pool.transaction() as step:
-        assert [job.job_id for job in await StepRepository(step, OWNER).hold([JOB])] == [JOB]
+        await StepRepository(step, OWNER).hold([as_read()])
         await held.execute("SET lock_timeout = '100ms'")
         for statement in (
             "UPDATE dagapp.dag_jobs SET owner_epoch = owner_epoch + 1",
@@ -250,17 +262,28 @@ async def test_a_held_job_can_neither_be_taken_nor_cancelled_nor_written(pool: D
             with pytest.raises(psycopg.errors.LockNotAvailable):
                 await held.execute(statement)
         with pytest.raises(Unavailable):
-            await StepRepository(held, OWNER).hold([JOB])
-    assert len(await StepRepository(held, OWNER).hold([JOB])) == 1
+            await StepRepository(held, OWNER).hold([as_read()])
+    await StepRepository(held, OWNER).hold([as_read()])
 
 
-async def test_only_the_owners_jobs_are_held(held: Connection) -> None:
-    jobs = JobRepository(held)
-    await jobs.insert(rows.job("free"))
-    await jobs.insert(rows.job("foreign", owner_id="orchestrator-2", owner_epoch=1))
-    named = [JobId(name) for name in ("job", "free", "foreign", "nowhere")]
-    (job,) = await StepRepository(held, OWNER).hold(named)
-    assert (job.job_id, job.owner_epoch, job.status) == (JOB, 1, JobStatus.PENDING)
+@pytest.mark.parametrize("stranger", OUTDATED)
+async def test_a_job_that_is_not_as_it_was_read_is_not_held(held: Connection, stranger: str) -> None:
+    owner, *version = OUTDATED[stranger]
+    with pytest.raises(StaleVersion):
+        await StepRepository(held, owner).hold([as_read(JOB, *version)])
+
+
+@pytest.mark.parametrize("part", PARTS)
+async def test_a_write_waits_for_whoever_holds_the_job_and_sees_what_it_did(
+    pool: Database, held: Connection, part: Part
+) -> None:
+    row = await part_row(held, part)
+    async with pool.transaction() as other:
+        await other.execute("UPDATE dagapp.dag_jobs SET cancel_requested_at = now(), updated_at = now()")
+        writing = asyncio.create_task(write(held, {part: [row]}))
+        await waiting_for_a_lock(other)
+    with pytest.raises(StaleVersion):
+        await writing
 
 
 # What is read
@@ -275,12 +298,42 @@ async def test_the_static_nodes_and_the_new_results_of_each_job_are_read(held: C
     await results.insert(rows.result(job_id="other", status=ResultStatus.RUNNING))
     await results.insert(rows.result(output="old", processed_at=NOW))
     steps = StepRepository(held, OWNER)
-    found = await steps.read(await steps.hold([JOB, OTHER_JOB]), 3)
-    nodes, reported = found[JOB]
-    assert sorted(nodes) == ["node", "split"]
+    found = await steps.read([JOB, OTHER_JOB], {}, 3)
+    snapshot, reported = found[JOB]
+    assert (snapshot.job.job_id, snapshot.job.owner_epoch, snapshot.job.status) == (JOB, 1, JobStatus.PENDING)
+    assert sorted(snapshot.nodes) == ["node", "split"]
     assert [each.output for each in reported] == [NOT_LOADED, "a", "b"]  # the first is a child's
     assert (reported[1].progress, reported[1].metrics, reported[1].checkpoint) == (NESTED, {"m": 1}, "p")
     assert [each.status for each in found[OTHER_JOB][1]] == [ResultStatus.RUNNING]
+
+
+async def test_only_the_owners_jobs_are_read(held: Connection) -> None:
+    jobs = JobRepository(held)
+    await jobs.insert(rows.job("free"))
+    await jobs.insert(rows.job("foreign", owner_id="orchestrator-2", owner_epoch=1))
+    named = [JobId(name) for name in ("job", "free", "foreign", "nowhere")]
+    assert [*await StepRepository(held, OWNER).read(named, {}, 10)] == [JOB]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE dagapp.dag_jobs SET updated_at = updated_at + interval '1 microsecond'",
+        "UPDATE dagapp.dag_jobs SET owner_epoch = owner_epoch + 1",
+        None,
+    ],
+)
+async def test_what_is_known_of_a_job_is_read_again_only_when_the_job_was_changed(
+    held: Connection, change: LiteralString | None
+) -> None:
+    steps = StepRepository(held, OWNER)
+    known = {JOB: (await steps.read([JOB], {}, 10))[JOB][0]}
+    if change is not None:
+        await held.execute(change)
+    (read, results) = (await steps.read([JOB], known, 10))[JOB]
+    assert (read is known[JOB]) is (change is None)
+    assert read.nodes == known[JOB].nodes
+    assert len(results) == 1  # which is read in any case
 
 
 async def test_a_node_is_read_as_it_was_written(held: Connection) -> None:
@@ -302,7 +355,7 @@ async def test_a_node_is_read_as_it_was_written(held: Connection) -> None:
     }
     await write(held, {Part.NODES: [written]})
     steps = StepRepository(held, OWNER)
-    state = (await steps.read(await steps.hold([JOB]), 10))[JOB][0]["node"]
+    state = (await steps.read([JOB], {}, 10))[JOB][0].nodes["node"]
     compared = set(written) - {"job_id", "before", "output_from", "output"}
     assert {name: getattr(state, name) for name in compared} == {name: written[name] for name in compared}
     assert (await steps.outputs(JOB, ["node"]))["node"].output == NESTED
@@ -348,7 +401,8 @@ async def test_a_job_gets_its_times_as_it_moves(held: Connection) -> None:
 
     async def move(before: str, status: str, now: Any, **more: Any) -> Any:
         row = {"job_id": JOB, "before": before, "status": status, **more}
-        await steps.write([{"job_id": JOB, "owner_epoch": 1}], {Part.JOBS: [row]}, now)
+        read = (await jobs.get(job_id=JOB)).updated_at
+        await steps.write([as_read(updated_at=read)], {Part.JOBS: [row]}, now)
         return await jobs.get(job_id=JOB)
 
     running = await move("pending", "running", NOW)
@@ -363,9 +417,8 @@ async def test_a_job_gets_its_times_as_it_moves(held: Connection) -> None:
     assert (done.ended_at, done.result) == (LATER, {"r": [1]})
 
 
-async def test_a_task_takes_the_priority_and_the_trace_of_its_job(held: Connection) -> None:
-    await held.execute("UPDATE dagapp.dag_jobs SET priority = 7, traceparent = '00-x'")
-    await write(held, {Part.NEW_TASKS: [NEW_TASK]})
+async def test_a_task_is_queued_as_it_is_given(held: Connection) -> None:
+    await write(held, {Part.NEW_TASKS: [{**NEW_TASK, "priority": 7, "traceparent": "00-x"}]})
     task = await TaskRepository(held).get(task_id="job_node_1")
     assert (task.priority, task.traceparent, task.params, task.status) == (7, "00-x", NESTED, MessageStatus.QUEUED)
     assert task.created_at == LATER
@@ -384,7 +437,7 @@ async def test_events_are_in_order_and_keep_every_character(held: Connection) ->
 async def test_more_rows_than_one_statement_carries_are_all_written(
     held: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(steps_module, "CHUNK", 7)
+    monkeypatch.setattr(step_parts, "CHUNK", 7)
     children = [{**NEW_NODE, "node_id": f"split__{n}", "fan_out_index": n} for n in range(100, 130)]
     events = [{**EVENT, "data": {"n": number}} for number in range(15)]
     await write(held, {Part.NEW_NODES: children, Part.EVENTS: events, Part.JOBS: [JOB_ROW], Part.NODES: [NODE_ROW]})
@@ -438,9 +491,7 @@ async def test_notifications_are_sent_when_the_step_commits_and_not_before(
             await listener.execute(f'LISTEN "{channel}"')
         told = [{"channel": channel, "payload": str(number)} for number, channel in enumerate(channels)]
         async with held.transaction():
-            await StepRepository(held, OWNER).write(
-                [{"job_id": JOB, "owner_epoch": 1}], {Part.NOTIFICATIONS: told}, NOW
-            )
+            await StepRepository(held, OWNER).write([as_read()], {Part.NOTIFICATIONS: told}, NOW)
             assert [each async for each in listener.notifies(timeout=0.2)] == []
         heard = [(each.channel, each.payload) async for each in listener.notifies(timeout=5, stop_after=3)]
     assert heard == [(channel, str(number)) for number, channel in enumerate(channels)]

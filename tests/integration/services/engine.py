@@ -24,6 +24,7 @@ from graticule.repositories.jobs import JobRepository
 from graticule.repositories.nodes import NodeRepository
 from graticule.repositories.ownership import OwnershipRepository
 from graticule.repositories.results import ResultRepository
+from graticule.repositories.steps import JobSnapshot, StepRepository
 from graticule.repositories.tasks import TaskRepository
 from graticule.services.jobs import JobService, Submission
 from graticule.services.outputs import OutputStore
@@ -80,7 +81,9 @@ class Bench:
     # What the loop does
 
     async def advance(self, *job_ids: JobId, wake: Wake | None = None) -> StepOutcome:
-        return await self.steps.advance({job_id: wake or Wake() for job_id in job_ids})
+        outcome = await self.steps.advance({job_id: wake or Wake() for job_id in job_ids})
+        await self._check_known()
+        return outcome
 
     async def look_around(self) -> set[JobId]:
         """Take a step of every job that has something to be looked at, as the loop's poll does; name the unfinished."""
@@ -135,6 +138,7 @@ class Bench:
         await self.execute(
             "UPDATE dagapp.dag_nodes SET ready_at = ready_at - %(by)s, deadline_at = deadline_at - %(by)s", by=by
         )
+        await self.execute("UPDATE dagapp.dag_jobs SET updated_at = now()")  # so that it is noticed
 
     async def execute(self, statement: LiteralString, **given: Any) -> None:
         """Write what nothing but another process would."""
@@ -217,6 +221,14 @@ class Bench:
         for job_id in job_ids:
             await self._check_job(job_id)
 
+    async def _check_known(self) -> None:
+        """Hold what the service knows of its jobs, and need not read again, against the rows."""
+        known = dict(self.steps.known)
+        async with self.pool.connection() as connection:
+            read = await StepRepository(connection, self.owner_id).read(known, {}, 1)
+        current = [job_id for job_id, (snapshot, _) in read.items() if _version(snapshot) == _version(known[job_id])]
+        assert {job_id: known[job_id] for job_id in current} == {job_id: read[job_id][0] for job_id in current}
+
     async def _check_job(self, job_id: JobId) -> None:
         job, static = await self.job(job_id), await self.nodes(job_id)
         fan_outs = {node_id for node_id, node in static.items() if node.node_type is NodeType.FAN_OUT}
@@ -233,6 +245,10 @@ class Bench:
             left = [task.task_id for task in await self.tasks(job_id, None) if task.status in ("queued", "leased")]
             # A test reports results without the queue, so a task of a node that ended may still stand in it.
             assert not left or job.status is JobStatus.COMPLETED
+
+
+def _version(snapshot: JobSnapshot) -> tuple[int, datetime]:
+    return snapshot.job.owner_epoch, snapshot.job.updated_at
 
 
 def _check_counters(job: Job, fan_out: Node, children: Mapping[str, Node]) -> None:

@@ -11,7 +11,7 @@ from graticule.core.ids import JobId
 from graticule.core.models.engine import ResultStatus
 from graticule.core.states import JobStatus, MessageStatus
 from graticule.dag.state import Policy
-from graticule.repositories import steps as step_statements
+from graticule.repositories import step_parts
 from graticule.services import step_reading
 
 INPUTS = "{items: {type: array, default: []}, mapping: {type: object, default: {}}, any: {type: string, default: ''}}"
@@ -156,7 +156,7 @@ async def test_a_fan_out_larger_than_one_batch_of_results_is_complete(
     new_bench: NewBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(step_reading, "RESULTS_PER_STEP", 7)
-    monkeypatch.setattr(step_statements, "CHUNK", 5)
+    monkeypatch.setattr(step_parts, "CHUNK", 5)
     bench = new_bench(split())
     job_id = await bench.submit(items=[*range(25)])
     assert len(await bench.tasks(job_id)) == 25

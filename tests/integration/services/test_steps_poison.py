@@ -8,7 +8,7 @@ import pytest
 from tests.integration.services.conftest import NewBench
 from tests.integration.services.engine import DONE, SENT, Bench, flow
 
-from graticule.core.errors import OwnershipLost
+from graticule.core.errors import StaleVersion
 from graticule.core.ids import JobId
 from graticule.core.states import JobStatus
 from graticule.dag.evaluate import advance
@@ -34,40 +34,63 @@ SUM = flow("""
   merge: {type: fan_in, aggregation: sum, next: end}""")
 
 
-def meddling(monkeypatch: pytest.MonkeyPatch, change: LiteralString) -> None:
-    """Let a row change between what a step reads and what it writes, as if no lock held it."""
+def meddling(monkeypatch: pytest.MonkeyPatch, change: LiteralString, times: int = 1) -> list[str]:
+    """Let rows change between what a step reads and what it writes, and give what became of each attempt to write."""
+    attempts: list[str] = []
 
     async def written(steps: StepRepository, *given: Any) -> None:
-        await steps._connection.execute(change)
+        if len(attempts) < times:
+            await steps._connection.execute(change)
+        attempts.append("stale")
         await write_decisions(steps, *given)
+        attempts[-1] = "written"
 
     monkeypatch.setattr(steps_module, "write_decisions", written)
+    return attempts
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        "UPDATE dagapp.dag_nodes SET status = 'running' WHERE node_id = 'a'",
-        "UPDATE dagapp.dag_jobs SET owner_epoch = owner_epoch + 1",
-        "UPDATE dagapp.dag_jobs SET owner_id = 'owner-b'",
-        "UPDATE dagapp.dag_task_results SET processed_at = now()",
-    ],
-    ids=["status", "epoch", "owner", "processed"],
-)
-async def test_a_row_that_is_not_as_it_was_read_rolls_the_whole_step_back(
-    new_bench: NewBench, monkeypatch: pytest.MonkeyPatch, change: LiteralString
+CHANGES: dict[str, tuple[LiteralString, bool]] = {
+    "status": ("UPDATE dagapp.dag_nodes SET status = 'running' WHERE node_id = 'a'", True),
+    "version": ("UPDATE dagapp.dag_jobs SET updated_at = now()", True),
+    "epoch": ("UPDATE dagapp.dag_jobs SET owner_epoch = owner_epoch + 1", True),
+    "owner": ("UPDATE dagapp.dag_jobs SET owner_id = 'owner-b'", False),
+    "processed": ("UPDATE dagapp.dag_task_results SET processed_at = now()", False),
+}
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+@pytest.mark.parametrize("what", CHANGES)
+async def test_a_step_whose_rows_are_changed_meanwhile_is_taken_anew(
+    new_bench: NewBench, monkeypatch: pytest.MonkeyPatch, what: str, is_known: bool
 ) -> None:
+    change, goes_on = CHANGES[what]
     bench = new_bench(PLAIN)
     job_id, other = await bench.submit(), await bench.submit()
+    if is_known:
+        await bench.advance(job_id, other)
     for each in (job_id, other):
         await bench.report(await bench.task_of(each, "a"), output=1)
-    before = await bench.snapshot()
-    with monkeypatch.context() as patched:
-        meddling(patched, change)
-        with pytest.raises(OwnershipLost):
-            await bench.advance(job_id, other)
-    assert await bench.snapshot() == before
+    attempts = meddling(monkeypatch, change)
     await bench.advance(job_id, other)
+    assert attempts == ["stale", "written"]
+    for each in (job_id, other):
+        assert ((await bench.node(each, "a")).status is DONE) is goes_on
+        assert len(await bench.tasks(each, None)) == (4 if goes_on else 1)
+
+
+async def test_a_step_whose_rows_change_again_and_again_is_given_up_and_leaves_nothing(
+    new_bench: NewBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = new_bench(PLAIN)
+    job_id = await bench.submit()
+    await bench.report(await bench.task_of(job_id, "a"), output=1)
+    with monkeypatch.context() as patched:
+        attempts = meddling(patched, "UPDATE dagapp.dag_jobs SET updated_at = clock_timestamp()", times=100)
+        with pytest.raises(StaleVersion):
+            await bench.advance(job_id)
+    assert set(attempts) == {"stale"}
+    assert (await bench.node(job_id, "a")).status is SENT
+    await bench.advance(job_id)
     assert (await bench.node(job_id, "a")).status is DONE
 
 

@@ -85,7 +85,6 @@ def problem(response: httpx.Response) -> dict[str, Any]:
         ("AlreadyExists", 409),
         ("IllegalTransition", 409),
         ("StaleVersion", 409),
-        ("OwnershipLost", 409),
         ("SchemaOutdated", 503),
         ("Unavailable", 503),
         ("TransactionAborted", 503),

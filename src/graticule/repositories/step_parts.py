@@ -1,0 +1,43 @@
+"""The parts of what a step writes, and the one statement that they make; see `step_parts.sql`."""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from functools import cache
+from typing import Any, Final
+
+from graticule.repositories.queries import NumberedQuery, load_queries, numbered
+
+QUERIES: Final = load_queries("step_parts.sql")
+CHUNK: Final = 5000  # rows of one part in one statement
+Row = Mapping[str, Any]
+
+
+class Part(StrEnum):
+    """The parts of a step's writes: each is a list of rows, and moves as many."""
+
+    NODES = "nodes"
+    COMPLETED_CHILDREN = "completed_children"
+    NEW_NODES = "new_nodes"
+    NEW_TASKS = "new_tasks"
+    EVENTS = "events"
+    PROCESSED_RESULTS = "processed_results"
+    JOBS = "jobs"
+    NOTIFICATIONS = "notifications"
+
+
+@cache
+def write_statement(parts: tuple[Part, ...]) -> NumberedQuery:
+    """Put the statement together that holds jobs and writes these parts."""
+    written = "".join(QUERIES["part"].format(part=part, statement=QUERIES[part]) for part in parts)
+    counts = "".join(QUERIES["count"].format(part=part) for part in parts)
+    return numbered(QUERIES["step"].format(parts=written, counts=counts))
+
+
+def portions(parts: Mapping[Part, Sequence[Row]]) -> list[dict[Part, Sequence[Row]]]:
+    """Share rows out among statements, in order; the jobs come with the last, for that gives them a new version."""
+    count = max(1, -(-max(map(len, parts.values()), default=0) // CHUNK))
+    shared = [{part: rows[n * CHUNK : (n + 1) * CHUNK] for part, rows in parts.items()} for n in range(count)]
+    for portion in shared:
+        portion[Part.JOBS] = ()
+    shared[-1][Part.JOBS] = parts.get(Part.JOBS, ())
+    return shared

@@ -1,0 +1,148 @@
+-- All that follows from a decision is one statement: `step`, with those of the parts below it that have rows. (One that
+-- has none would cost as much as one that has.)
+-- When a job was changed, or taken by another, the fence is broken and nothing is written. A node or job is written only
+-- if it is still in the status that was read, and a result counts once. What falls short divides by zero: a statement
+-- that fails leaves nothing behind, so that it needs no transaction around it.
+
+-- name: step
+WITH held AS MATERIALIZED (
+    SELECT FROM dagapp.dag_jobs AS job
+    WHERE job.job_id = ANY (%(job_ids)s) AND job.owner_id = %(owner_id)s
+      AND job.owner_epoch = (%(versions)s::jsonb -> job.job_id ->> 'owner_epoch')::bigint
+      AND job.updated_at = (%(versions)s::jsonb -> job.job_id ->> 'updated_at')::timestamptz
+    ORDER BY job.job_id
+    FOR NO KEY UPDATE
+), fence AS MATERIALIZED (
+    SELECT count(*) AS jobs, count(*) = cardinality(%(job_ids)s) AS intact FROM held
+){parts}
+SELECT 1 / (%(expected)s::bigint[] = ARRAY[(SELECT jobs FROM fence){counts}])::int;
+
+-- name: part
+, {part} AS (
+{statement}
+);
+
+-- name: count
+, (SELECT count(*) FROM {part});
+
+-- name: nodes
+UPDATE dagapp.dag_nodes AS node
+SET status = changed.status,
+    retry_count = changed.retry_count,
+    retry_base = changed.retry_base,
+    task_id = changed.task_id,
+    worker_id = changed.worker_id,
+    output = CASE changed.output_from
+                 WHEN 'kept' THEN node.output
+                 WHEN 'result' THEN result.output
+                 ELSE changed.output
+             END,
+    output_ref = changed.output_ref,
+    error_message = changed.error_message,
+    progress = changed.progress,
+    input_params = changed.input_params,
+    children_total = changed.children_total,
+    children_started = changed.children_started,
+    children_done = changed.children_done,
+    children_failed = changed.children_failed,
+    ready_at = changed.ready_at,
+    dispatched_at = changed.dispatched_at,
+    started_at = changed.started_at,
+    ended_at = changed.ended_at,
+    deadline_at = changed.deadline_at
+FROM json_to_recordset(%(nodes)s) AS changed (
+        job_id text, node_id text, before dagapp.node_status, status dagapp.node_status, retry_count int,
+        retry_base int, task_id text, worker_id text, output_from text, output jsonb, result_id bigint,
+        output_ref text, error_message text, progress jsonb, input_params jsonb, children_total int,
+        children_started int, children_done int, children_failed int, ready_at timestamptz,
+        dispatched_at timestamptz, started_at timestamptz, ended_at timestamptz, deadline_at timestamptz
+    )
+LEFT JOIN dagapp.dag_task_results AS result ON result.result_id = changed.result_id
+WHERE node.job_id = changed.job_id AND node.node_id = changed.node_id AND node.status = changed.before
+  AND (SELECT intact FROM fence)
+RETURNING 1;
+
+-- name: completed_children
+-- Children of which nothing but their completion is new: the most frequent write of all.
+UPDATE dagapp.dag_nodes AS node
+SET status = 'completed', output = result.output, output_ref = result.output_ref, worker_id = result.worker_id,
+    ended_at = %(now)s, deadline_at = NULL
+FROM json_to_recordset(%(completed_children)s) AS changed (
+        job_id text, node_id text, before dagapp.node_status, result_id bigint
+    )
+JOIN dagapp.dag_task_results AS result ON result.result_id = changed.result_id
+WHERE node.job_id = changed.job_id AND node.node_id = changed.node_id AND node.status = changed.before
+  AND (SELECT intact FROM fence)
+RETURNING 1;
+
+-- name: new_nodes
+INSERT INTO dagapp.dag_nodes (
+    job_id, node_id, node_type, status, handler, queue, retry_count, retry_base, task_id, output, error_message,
+    parent_node_id, fan_out_index, fan_out_key, input_params, children_total, children_started, ready_at,
+    dispatched_at, started_at, ended_at, deadline_at
+)
+SELECT job_id, node_id, node_type, status, handler, queue, retry_count, retry_base, task_id, output, error_message,
+       parent_node_id, fan_out_index, fan_out_key, input_params, children_total, children_started, ready_at,
+       dispatched_at, started_at, ended_at, deadline_at
+FROM json_to_recordset(%(new_nodes)s) AS added (
+        job_id text, node_id text, node_type dagapp.node_type, status dagapp.node_status, handler text,
+        queue text, retry_count int, retry_base int, task_id text, output jsonb, error_message text,
+        parent_node_id text, fan_out_index int, fan_out_key text, input_params jsonb, children_total int,
+        children_started int, ready_at timestamptz, dispatched_at timestamptz, started_at timestamptz,
+        ended_at timestamptz, deadline_at timestamptz
+    )
+WHERE (SELECT intact FROM fence)
+RETURNING 1;
+
+-- name: new_tasks
+INSERT INTO dagapp.dag_tasks (
+    task_id, job_id, node_id, queue, handler, params, priority, retry_count, timeout_seconds, available_at,
+    traceparent, created_at
+)
+SELECT task_id, job_id, node_id, queue, handler, params, priority, retry_count, timeout_seconds, now(),
+       traceparent, %(now)s
+FROM json_to_recordset(%(new_tasks)s) AS added (
+        job_id text, task_id text, node_id text, queue text, handler text, params jsonb, retry_count int,
+        timeout_seconds int, priority int, traceparent text
+    )
+WHERE (SELECT intact FROM fence)
+RETURNING 1;
+
+-- name: events
+INSERT INTO dagapp.dag_job_events (event_type, job_id, node_id, task_id, actor, data, created_at)
+SELECT event_type, job_id, node_id, task_id, actor, data, %(now)s
+FROM json_to_recordset(%(events)s) AS added (
+        job_id text, event_type dagapp.event_type, node_id text, task_id text, actor text, data jsonb
+    )
+WHERE (SELECT intact FROM fence)
+RETURNING 1;
+
+-- name: processed_results
+UPDATE dagapp.dag_task_results AS result
+SET processed_at = %(now)s
+FROM json_to_recordset(%(processed_results)s) AS given (job_id text, result_id bigint)
+WHERE result.job_id = given.job_id AND result.result_id = given.result_id AND result.processed_at IS NULL
+  AND (SELECT intact FROM fence)
+RETURNING 1;
+
+-- name: jobs
+UPDATE dagapp.dag_jobs AS job
+SET status = changed.status,
+    result = changed.result,
+    result_ref = changed.result_ref,
+    error_message = changed.error_message,
+    started_at = CASE WHEN changed.status = 'pending' THEN job.started_at ELSE coalesce(job.started_at, %(now)s) END,
+    ended_at = CASE WHEN changed.status IN ('completed', 'failed', 'cancelled') THEN %(now)s::timestamptz END,
+    cancel_requested_at = CASE WHEN changed.before = 'failed' THEN NULL ELSE job.cancel_requested_at END,
+    updated_at = %(now)s
+FROM json_to_recordset(%(jobs)s) AS changed (
+        job_id text, before dagapp.job_status, status dagapp.job_status, result jsonb, result_ref text,
+        error_message text
+    )
+WHERE job.job_id = changed.job_id AND job.status = changed.before AND (SELECT intact FROM fence)
+RETURNING 1;
+
+-- name: notifications
+SELECT pg_notify(channel, payload)
+FROM json_to_recordset(%(notifications)s) AS told (channel text, payload text)
+WHERE (SELECT intact FROM fence);
