@@ -14,6 +14,16 @@ from graticule.core.table import DatabaseRole
 from graticule.repositories.errors import domain_errors
 
 Connection = AsyncConnection[DictRow]
+# One plan for all runs of a statement, which goes from the given rows to the table by its index: that is made to look
+# cheap, and everything else is turned off.
+BY_KEY = (
+    "plan_cache_mode=force_generic_plan",
+    "cpu_operator_cost=0.00001",
+    "enable_seqscan=off",
+    "enable_hashjoin=off",
+    "enable_mergejoin=off",
+    "jit=off",
+)
 
 
 class Database:
@@ -103,5 +113,5 @@ def session_conninfo(url: str, role: DatabaseRole, name: str, *, by_key: bool = 
     if role is DatabaseRole.GATEWAY:
         settings.append("-c default_transaction_read_only=on")
     if by_key or role is DatabaseRole.WORKER:
-        settings += [f"-c {name}=off" for name in ("enable_seqscan", "enable_hashjoin", "enable_mergejoin", "jit")]
+        settings += [f"-c {setting}" for setting in BY_KEY]
     return make_conninfo(url, options=" ".join(filter(None, settings)), application_name=name)

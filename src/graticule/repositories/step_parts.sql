@@ -3,6 +3,8 @@
 -- When a job was changed, or taken by another, the fence is broken and nothing is written. A node or job is written only
 -- if it is still in the status that was read, and a result counts once. What falls short divides by zero: a statement
 -- that fails leaves nothing behind, so that it needs no transaction around it.
+-- That the rows are those of the jobs at hand is said to the planner, too: of few rows it looks each up in the table,
+-- where of many it might read a table that was small when the plan was made, and no longer is.
 
 -- name: step
 WITH held AS MATERIALIZED (
@@ -59,7 +61,7 @@ FROM json_to_recordset(%(nodes)s) AS changed (
     )
 LEFT JOIN dagapp.dag_task_results AS result ON result.result_id = changed.result_id
 WHERE node.job_id = changed.job_id AND node.node_id = changed.node_id AND node.status = changed.before
-  AND (SELECT intact FROM fence)
+  AND changed.job_id = ANY (%(job_ids)s) AND (SELECT intact FROM fence)
 RETURNING 1;
 
 -- name: completed_children
@@ -72,7 +74,7 @@ FROM json_to_recordset(%(completed_children)s) AS changed (
     )
 JOIN dagapp.dag_task_results AS result ON result.result_id = changed.result_id
 WHERE node.job_id = changed.job_id AND node.node_id = changed.node_id AND node.status = changed.before
-  AND (SELECT intact FROM fence)
+  AND changed.job_id = ANY (%(job_ids)s) AND (SELECT intact FROM fence)
 RETURNING 1;
 
 -- name: new_nodes
@@ -91,7 +93,7 @@ FROM json_to_recordset(%(new_nodes)s) AS added (
         children_started int, ready_at timestamptz, dispatched_at timestamptz, started_at timestamptz,
         ended_at timestamptz, deadline_at timestamptz
     )
-WHERE (SELECT intact FROM fence)
+WHERE job_id = ANY (%(job_ids)s) AND (SELECT intact FROM fence)
 RETURNING 1;
 
 -- name: new_tasks
@@ -105,7 +107,7 @@ FROM json_to_recordset(%(new_tasks)s) AS added (
         job_id text, task_id text, node_id text, queue text, handler text, params jsonb, retry_count int,
         timeout_seconds int, priority int, traceparent text
     )
-WHERE (SELECT intact FROM fence)
+WHERE job_id = ANY (%(job_ids)s) AND (SELECT intact FROM fence)
 RETURNING 1;
 
 -- name: events
@@ -114,15 +116,16 @@ SELECT event_type, job_id, node_id, task_id, actor, data, %(now)s
 FROM json_to_recordset(%(events)s) AS added (
         job_id text, event_type dagapp.event_type, node_id text, task_id text, actor text, data jsonb
     )
-WHERE (SELECT intact FROM fence)
+WHERE job_id = ANY (%(job_ids)s) AND (SELECT intact FROM fence)
 RETURNING 1;
 
 -- name: processed_results
-UPDATE dagapp.dag_task_results AS result
+-- Not joined, and with a condition that no partial index knows: the planner, which believes that few results are
+-- unprocessed, would rather read all of those than look each up.
+UPDATE dagapp.dag_task_results
 SET processed_at = %(now)s
-FROM json_to_recordset(%(processed_results)s) AS given (job_id text, result_id bigint)
-WHERE result.job_id = given.job_id AND result.result_id = given.result_id AND result.processed_at IS NULL
-  AND (SELECT intact FROM fence)
+WHERE result_id = ANY (ARRAY(SELECT (given ->> 'result_id')::bigint FROM json_array_elements(%(processed_results)s) AS given))
+  AND (processed_at IS NULL)::text = 'true' AND (SELECT intact FROM fence)
 RETURNING 1;
 
 -- name: jobs
@@ -139,7 +142,8 @@ FROM json_to_recordset(%(jobs)s) AS changed (
         job_id text, before dagapp.job_status, status dagapp.job_status, result jsonb, result_ref text,
         error_message text
     )
-WHERE job.job_id = changed.job_id AND job.status = changed.before AND (SELECT intact FROM fence)
+WHERE job.job_id = changed.job_id AND job.status::text = changed.before::text
+  AND changed.job_id = ANY (%(job_ids)s) AND (SELECT intact FROM fence)
 RETURNING 1;
 
 -- name: notifications

@@ -106,7 +106,8 @@ class StepRepository:
     async def children(self, wanted: Mapping[JobId, Iterable[str]]) -> dict[JobId, Nodes]:
         """Read the named children of jobs."""
         named = [{"job_id": job_id, "node_id": node_id} for job_id, node_ids in wanted.items() for node_id in node_ids]
-        rows = await self._all("read_children", {"rows": document(named)}) if named else []
+        given = {"rows": document(named), "job_ids": [*wanted]}
+        rows = await self._all("read_children", given) if named else []
         return {JobId(job_id): _nodes(nodes) for job_id, nodes in rows}
 
     async def failed_children(self, job_id: JobId) -> Nodes:
@@ -203,10 +204,9 @@ class StepRepository:
 
     async def _change(self, query: str, rows: Sequence[Row], **given: Any) -> None:
         if rows:
+            given |= {"rows": document(rows), "job_ids": [*{row["job_id"] for row in rows}], "owner_id": self._owner_id}
             with domain_errors(query.replace("_", " ")):
-                await self._connection.execute(
-                    QUERIES[query], {"rows": document(rows), "owner_id": self._owner_id, **given}
-                )
+                await self._connection.execute(QUERIES[query], given)
 
 
 def document(value: Any) -> str:

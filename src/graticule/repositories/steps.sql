@@ -1,12 +1,14 @@
 -- A step: read what is needed of some jobs, decide, write all that follows.
 -- Nothing is locked while the step is decided. Every write names the owner of its job, and the epoch and the version
 -- (`updated_at`) that were read: a process that lost the job, or whose picture of it is old, moves no row.
+-- Where rows are joined, their jobs are named once more; see `step_parts.sql`.
 -- Rows travel as JSON documents: one statement carries a batch of any size, and few statements make a quick step.
 
 -- name: read_jobs
 -- Those of the jobs that are the owner's, with their new results; each job has its share of the batch.
 -- Of a job that the reader knows as it is, the rest is left out: it has not changed since.
 -- The output of a child stays here: only its fan-in wants it, and it is copied from row to row.
+-- The order by job (of which there is one) keeps the planner to the index of unprocessed results.
 SELECT job.job_id, (
     SELECT json_agg(json_build_array(
                task_id, node_id, status, CASE WHEN strpos(node_id, '__') = 0 THEN output END, output_ref,
@@ -14,8 +16,8 @@ SELECT job.job_id, (
            ) ORDER BY result_id)::text
     FROM (
         SELECT * FROM dagapp.dag_task_results AS result
-        WHERE result.job_id = job.job_id AND processed_at IS NULL
-        ORDER BY result_id
+        WHERE result.job_id BETWEEN job.job_id AND job.job_id AND processed_at IS NULL
+        ORDER BY result.job_id, result_id
         LIMIT %(limit)s
     ) AS result
 ) AS results, CASE WHEN job.owner_epoch IS DISTINCT FROM (%(versions)s::jsonb -> job.job_id ->> 'owner_epoch')::bigint
@@ -44,7 +46,10 @@ SELECT node.job_id, json_agg(json_build_array(
                deadline_at
            ))::text AS nodes
 FROM dagapp.dag_nodes AS node
-WHERE (job_id, node_id) IN (SELECT job_id, node_id FROM json_to_recordset(%(rows)s) AS wanted (job_id text, node_id text))
+WHERE (job_id, node_id) IN (
+        SELECT job_id, node_id FROM json_to_recordset(%(rows)s) AS wanted (job_id text, node_id text)
+        WHERE wanted.job_id = ANY (%(job_ids)s)
+    )
 GROUP BY node.job_id;
 
 -- name: read_failed_children
@@ -98,7 +103,8 @@ DELETE FROM dagapp.dag_nodes AS node
 USING json_to_recordset(%(rows)s) AS given (job_id text, owner_epoch bigint, parent_node_id text)
 JOIN dagapp.dag_jobs AS job
     ON job.job_id = given.job_id AND job.owner_id = %(owner_id)s AND job.owner_epoch = given.owner_epoch
-WHERE node.job_id = given.job_id AND node.parent_node_id = given.parent_node_id;
+WHERE given.job_id = ANY (%(job_ids)s) AND node.job_id = ANY (%(job_ids)s)
+  AND node.job_id = given.job_id AND node.parent_node_id = given.parent_node_id;
 
 -- name: forget_checkpoints
 -- A node that starts over, and children that are made anew, must not go on from what was saved before.
@@ -106,7 +112,8 @@ DELETE FROM dagapp.dag_checkpoints AS checkpoint
 USING json_to_recordset(%(rows)s) AS given (job_id text, owner_epoch bigint, node_id text)
 JOIN dagapp.dag_jobs AS job
     ON job.job_id = given.job_id AND job.owner_id = %(owner_id)s AND job.owner_epoch = given.owner_epoch
-WHERE checkpoint.job_id = given.job_id
+WHERE given.job_id = ANY (%(job_ids)s) AND checkpoint.job_id = ANY (%(job_ids)s)
+  AND checkpoint.job_id = given.job_id
   AND (checkpoint.node_id = given.node_id OR starts_with(checkpoint.node_id, given.node_id || '__'));
 
 -- name: abandon_children
@@ -116,7 +123,8 @@ SET status = 'failed', error_message = given.error_message, ended_at = %(now)s, 
 FROM json_to_recordset(%(rows)s) AS given (job_id text, owner_epoch bigint, parent_node_id text, error_message text)
 JOIN dagapp.dag_jobs AS job
     ON job.job_id = given.job_id AND job.owner_id = %(owner_id)s AND job.owner_epoch = given.owner_epoch
-WHERE node.job_id = given.job_id AND node.parent_node_id = given.parent_node_id
+WHERE given.job_id = ANY (%(job_ids)s) AND node.job_id = ANY (%(job_ids)s)
+  AND node.job_id = given.job_id AND node.parent_node_id = given.parent_node_id
   AND node.status IN ('dispatched', 'running');
 
 -- name: withdraw_tasks
@@ -131,7 +139,7 @@ WHERE task_id = ANY (ARRAY(
             ON job.job_id = given.job_id AND job.owner_id = %(owner_id)s AND job.owner_epoch = given.owner_epoch
         JOIN dagapp.dag_tasks AS task
             ON task.job_id = given.job_id AND task.task_id = coalesce(given.task_id, task.task_id)
-        WHERE task.status IN ('queued', 'leased')
+        WHERE given.job_id = ANY (%(job_ids)s) AND task.job_id = ANY (%(job_ids)s) AND task.status IN ('queued', 'leased')
         ORDER BY task.task_id
         FOR UPDATE OF task
     ));
