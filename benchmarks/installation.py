@@ -37,8 +37,6 @@ from graticule.storage.local import LocalStorage
 
 FAN_OUT_ID = "bench_fan_out"
 LONGEST_RUN_SECONDS = 600.0
-# The server itself looks at the jobs' rows every 2 ms, each time in a transaction of its own that keeps no old rows
-# alive: exact to the end, and next to no load.
 # As the raw limit does it: whoever waits is told when a job ends, and asks nothing meanwhile.
 TELL_OF_ENDS: LiteralString = """
 CREATE OR REPLACE FUNCTION dagapp.bench_tell() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -1,4 +1,4 @@
-"""What is measured, in which order: raw and ours in turn on the empty database, then in use, then idle, then memory."""
+"""What is measured, in which order: raw and ours in turn, ours empty and in use in turn, then idle, then memory."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
@@ -29,9 +29,6 @@ class Part(StrEnum):
     MEMORY = "memory"
 
 
-COMPARED_IN_USE = (Workload.FAN_OUT, Workload.JOBS)
-
-
 class Measurement:
     """One run of the benchmarks."""
 
@@ -40,7 +37,6 @@ class Measurement:
         self._rounds = rounds
         self._parts = parts
         self._announce = announce
-        self._empty: dict[Workload, float] = {}
 
     async def lines(self) -> AsyncIterator[Line]:
         """Measure, and give each line as soon as it is known."""
@@ -50,12 +46,8 @@ class Measurement:
                 async for line in self._beside_raw(place, ours):
                     yield line
                 if {Part.IN_USE, Part.IDLE} & set(self._parts):
-                    await self._fill(place, ours)
-                if Part.IN_USE in self._parts:
-                    async for line in self._in_use(ours):
+                    async for line in self._in_use(ours, await place.beside("in_use")):
                         yield line
-                if Part.IDLE in self._parts:
-                    yield await self._idle(place, ours)
             if Part.MEMORY in self._parts:
                 yield await self._memory(await place.beside("memory"))
 
@@ -67,15 +59,22 @@ class Measurement:
 
         for workload in Workload:
             if Part(workload.value) in self._parts:
-                limit, self._empty[workload] = await self._best(workload, run_raw, self._runner(ours))
-                yield report.beside_raw(self._size, workload, limit, self._empty[workload])
-            elif Part.IN_USE in self._parts and workload in COMPARED_IN_USE:
-                (self._empty[workload],) = await self._best(workload, self._runner(ours))
+                limit, taken = await self._best(workload, run_raw, self._runner(ours))
+                yield report.beside_raw(self._size, workload, limit, taken)
 
-    async def _in_use(self, ours: Installation) -> AsyncIterator[Line]:
-        for workload in COMPARED_IN_USE:
-            (filled,) = await self._best(workload, self._runner(ours))
-            yield report.in_use(self._size, workload, self._empty[workload], filled)
+    async def _in_use(self, empty: Installation, place: Place) -> AsyncIterator[Line]:
+        """Run a second installation on a database that has been in use, in turn with the empty one."""
+        await deploy(place)
+        async with installation(place, self._size) as filled:
+            self._announce(f"writing {self._size.ended:,} ended and {self._size.idle:,} idle jobs")
+            await filled.seconds(Workload.CHAIN, self._size)
+            await fill(place.url(), filled.owner_id, ended=self._size.ended, idle=self._size.idle)
+            if Part.IN_USE in self._parts:
+                for workload in Workload:
+                    times = await self._best(workload, self._runner(empty), self._runner(filled))
+                    yield report.in_use(self._size, workload, *times)
+            if Part.IDLE in self._parts:
+                yield await self._idle(place, filled)
 
     def _runner(self, ours: Installation) -> Callable[[Workload], Awaitable[float]]:
         async def run(workload: Workload) -> float:
@@ -90,12 +89,6 @@ class Measurement:
             self._announce(f"{self._size.title(workload)}: round {number} of {self._rounds}")
             taken.append([await run(workload) for run in runners])
         return [min(times) for times in zip(*taken, strict=True)]
-
-    async def _fill(self, place: Place, ours: Installation) -> None:
-        self._announce(f"writing {self._size.ended:,} ended and {self._size.idle:,} idle jobs")
-        if not self._empty:
-            await ours.seconds(Workload.CHAIN, self._size)
-        await fill(place.url(), ours.owner_id, ended=self._size.ended, idle=self._size.idle)
 
     async def _idle(self, place: Place, ours: Installation) -> Line:
         """Look at the processes and the database's counters, do nothing for a while, and look again."""
