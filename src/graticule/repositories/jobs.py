@@ -1,12 +1,10 @@
 """Jobs, as they are read; steps and changes of hands have repositories of their own."""
 
 from collections.abc import Collection
-from datetime import datetime
 from typing import ClassVar
 
-from graticule.core.ids import JobId, WorkflowId
+from graticule.core.ids import JobId
 from graticule.core.models import Job
-from graticule.core.states import JobStatus
 from graticule.repositories.base import Repository
 from graticule.repositories.queries import load_queries
 
@@ -25,22 +23,3 @@ class JobRepository(Repository[Job]):
     async def by_ids(self, job_ids: Collection[JobId]) -> list[Job]:
         """Give those of the jobs that are there, in no order."""
         return await self._all("jobs_by_ids", {"job_ids": list(job_ids)})
-
-    async def page(
-        self,
-        *,
-        status: JobStatus | None = None,
-        workflow_id: WorkflowId | None = None,
-        before: tuple[datetime, JobId] | None = None,
-        limit: int = 50,
-    ) -> list[Job]:
-        """Give jobs, newest first, after the one that `before` names."""
-        created_at, job_id = before or (None, None)
-        parameters = {
-            "status": status,
-            "workflow_id": workflow_id,
-            "before_created_at": created_at,
-            "before_job_id": job_id,
-            "limit": limit,
-        }
-        return await self._all("list_jobs", parameters)

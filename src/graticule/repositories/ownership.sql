@@ -34,7 +34,7 @@ WITH orphans AS (
     INSERT INTO dagapp.dag_job_events (event_type, job_id, actor, data, created_at)
     SELECT 'job_reclaimed', job_id, %(owner_id)s, jsonb_build_object('owner_epoch', owner_epoch), %(now)s FROM taken
 )
-SELECT job_id FROM taken;
+SELECT job_id, (SELECT pg_notify('graticule_events', '')) FROM taken;
 
 -- name: take_late
 -- Ended jobs of closed instances with late results, which are recorded all the same.
@@ -65,11 +65,25 @@ WHERE stopped_at IS NULL AND owner_id <> %(owner_id)s
 
 -- name: absent_owners
 -- Active jobs of an instance that was closed already, or that died before it had a row (a new one may not have it yet).
-SELECT DISTINCT job.owner_id
-FROM dagapp.dag_jobs AS job LEFT JOIN dagapp.dag_orchestrators AS instance USING (owner_id)
-WHERE job.status IN ('pending', 'running') AND job.owner_id IS NOT NULL
-  AND (instance.stopped_at IS NOT NULL
-       OR instance.owner_id IS NULL AND job.updated_at < now() - make_interval(secs => %(threshold)s));
+-- The owners are found by going from one to the next in the index: there are few, however many jobs they have.
+WITH RECURSIVE owners AS (
+    (SELECT owner_id FROM dagapp.dag_jobs
+     WHERE status IN ('pending', 'running') AND owner_id IS NOT NULL
+     ORDER BY owner_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT job.owner_id FROM dagapp.dag_jobs AS job
+            WHERE job.status IN ('pending', 'running') AND job.owner_id > owners.owner_id
+            ORDER BY job.owner_id LIMIT 1)
+    FROM owners WHERE owner_id IS NOT NULL
+)
+SELECT owner_id
+FROM owners LEFT JOIN dagapp.dag_orchestrators AS instance USING (owner_id)
+WHERE instance.stopped_at IS NOT NULL
+   OR instance.owner_id IS NULL AND EXISTS (
+       SELECT FROM dagapp.dag_jobs AS job
+       WHERE job.owner_id = owners.owner_id AND job.status IN ('pending', 'running')
+         AND job.updated_at < now() - make_interval(secs => %(threshold)s)
+   );
 
 -- name: close_dead
 UPDATE dagapp.dag_orchestrators AS instance SET stopped_at = %(now)s

@@ -3,10 +3,11 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from graticule.core.cancellation import end_tasks
 from graticule.core.channels import CANCELLED, queue_channel
 from graticule.core.errors import GraticuleError
 from graticule.core.ids import JobId
@@ -102,7 +103,7 @@ class Worker:
             yield
         finally:
             await self._stop(consuming)
-            await _cancelled(background)
+            await end_tasks(*background)
             await self._given.pool.close()
             await self._given.presence.close()
 
@@ -218,7 +219,7 @@ class Worker:
         self._is_stopping = True
         self._consumer.stop()
         await asyncio.wait({consuming}, timeout=_LAST_WRITES_SECONDS)
-        await _cancelled([consuming])
+        await end_tasks(consuming)
         await self._give_back(self._holdings.take_waiting())
         for run in self._holdings.running:
             run.tell(shutdown=True)
@@ -236,7 +237,7 @@ class Worker:
         if self._holdings.running_count:
             _log.info("waiting for handlers", count=self._holdings.running_count, seconds=self._options.grace_seconds)
         await asyncio.wait({quiet, hurry}, timeout=self._options.grace_seconds, return_when=asyncio.FIRST_COMPLETED)
-        await _cancelled([quiet, hurry])
+        await end_tasks(quiet, hurry)
 
     async def _wait_for_conclusions(self) -> None:
         """Wait for what follows the end of a handler: an output that is stored, a task that is given back."""
@@ -252,12 +253,6 @@ async def _within(seconds: float, work: Awaitable[object]) -> bool:
     except TimeoutError:
         return False
     return True
-
-
-async def _cancelled(tasks: Iterable["asyncio.Task[Any]"]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _persistently(part: Callable[[], Awaitable[None]]) -> None:

@@ -13,6 +13,7 @@ from tests.integration.services.engine import flow
 from graticule.core.models import Job, JobMessage
 from graticule.core.states import JobStatus, MessageStatus
 from graticule.orchestrator.intake import Intake
+from graticule.repositories.job_views import JobFilter, JobViews
 from graticule.repositories.jobs import JobRepository
 from graticule.repositories.messages import MessageRepository
 from graticule.repositories.tasks import ClaimedTask
@@ -47,7 +48,8 @@ async def message(instance: Instance, message_id: str) -> JobMessage:
 
 async def jobs(instance: Instance) -> list[Job]:
     async with instance.pool.connection() as connection:
-        return await JobRepository(connection).page(limit=1000)
+        listed = await JobViews(connection).jobs(JobFilter(), limit=1000)
+        return await JobRepository(connection).by_ids([job.job_id for job in listed])
 
 
 def intake(instance: Instance) -> Intake:

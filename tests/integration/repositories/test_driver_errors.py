@@ -26,6 +26,7 @@ from graticule.core.ids import JobId
 from graticule.core.table import DatabaseRole
 from graticule.repositories.database import Connection, Database
 from graticule.repositories.errors import domain_errors
+from graticule.repositories.job_views import JobFilter, JobViews
 from graticule.repositories.jobs import JobRepository
 from graticule.repositories.messages import MessageRepository
 from graticule.repositories.nodes import NodeRepository
@@ -105,7 +106,7 @@ async def test_a_table_a_column_or_a_type_that_is_missing(owner: Connection) -> 
 async def _use_all_of_them(connection: Connection) -> None:
     await MessageRepository(connection).dead()
     await WorkflowRepository(connection).insert(rows.workflow(name=SECRET))
-    await JobRepository(connection).page()
+    await JobViews(connection).jobs(JobFilter())
 
 
 async def test_a_database_without_the_schema(database: TestDatabase) -> None:
@@ -114,7 +115,7 @@ async def test_a_database_without_the_schema(database: TestDatabase) -> None:
         jobs, nodes, platforms = JobRepository(connection), NodeRepository(connection), PlatformRepository(connection)
         questions: list[Callable[[], Awaitable[Any]]] = [
             platforms.all,
-            jobs.page,
+            lambda: jobs.by_ids([]),
             lambda: nodes.of_job(JobId("job")),
             lambda: jobs.insert(rows.job()),
             lambda: jobs.insert_many([rows.job()]),

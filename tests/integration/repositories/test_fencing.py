@@ -4,11 +4,14 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+import psycopg
 import pytest
+from tests.conftest import TestDatabase
 from tests.integration.locks import waiting_for_a_lock
 from tests.integration.repositories import rows
 from tests.integration.repositories.rows import ASSET, LATER, NOW, OWNER
 
+from graticule.core.channels import EVENTS
 from graticule.core.errors import Conflict, NotFound, StaleVersion, Unavailable
 from graticule.core.ids import AssetId, JobId, OwnerId
 from graticule.core.models import GeospatialAsset, LayerMetadata
@@ -64,8 +67,11 @@ async def test_what_a_former_owner_writes_is_void(with_job: Connection) -> None:
     assert (await JobRepository(with_job).get(job_id=JOB)).status == "running"
 
 
-async def test_a_take_over_is_an_event(with_job: Connection) -> None:
-    await take(with_job)
+async def test_a_take_over_is_an_event_of_which_all_are_told(database: TestDatabase, with_job: Connection) -> None:
+    async with await psycopg.AsyncConnection.connect(database.url(), autocommit=True) as listener:
+        await listener.execute(f"LISTEN {EVENTS}")
+        await take(with_job)
+        assert [told.channel async for told in listener.notifies(timeout=5, stop_after=1)] == [EVENTS]
     (event,) = await EventRepository(with_job).of_job(JOB)
     assert (event.event_type, event.actor, event.data) == ("job_reclaimed", OTHER, {"owner_epoch": 2})
 

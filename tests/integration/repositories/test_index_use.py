@@ -108,15 +108,15 @@ NEXT_TASK = (
     "SELECT * FROM dagapp.dag_tasks WHERE queue = %(queue)s AND status = 'queued' AND available_at <= %(now)s"
     " ORDER BY priority DESC, available_at, task_id LIMIT 5 FOR UPDATE SKIP LOCKED"
 )
-LIST_JOBS = _query("jobs.sql", "list_jobs")
+LIST_JOBS = _query("job_views.sql", "list_jobs_without_results")
 FIRST_PAGE: dict[str, Any] = {
-    "status": None,
-    "workflow_id": None,
-    "before_created_at": None,
-    "before_job_id": None,
+    **dict.fromkeys(("status", "workflow_id", "correlation_id", "submitted_by", "created_after", "created_before")),
+    "cursor_created_at": None,
+    "cursor_job_id": None,
     "limit": 50,
+    "large": 8192,
 }
-LATER_PAGE = {**FIRST_PAGE, "before_created_at": NOW + timedelta(seconds=100), "before_job_id": "job-100"}
+LATER_PAGE = {**FIRST_PAGE, "cursor_created_at": NOW + timedelta(seconds=100), "cursor_job_id": "job-100"}
 CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "unprocessed results of a job": (
         _query("results.sql", "unprocessed_results"),

@@ -18,6 +18,7 @@ from graticule.repositories.clients import ClientRepository
 from graticule.repositories.database import Connection, Database
 from graticule.repositories.deployments import DeploymentRepository
 from graticule.repositories.events import EventRepository
+from graticule.repositories.job_views import JobFilter, JobViews
 from graticule.repositories.jobs import JobRepository
 from graticule.repositories.layers import LayerCatalogRepository
 from graticule.repositories.messages import MessageRepository
@@ -34,10 +35,10 @@ JOB = JobId("job")
 SECOND = timedelta(seconds=1)
 
 
-async def _all_pages(jobs: JobRepository, limit: int, **filters: Any) -> list[str]:
+async def _all_pages(connection: Connection, limit: int, **filters: Any) -> list[str]:
     found: list[str] = []
     before = None
-    while page := await jobs.page(before=before, limit=limit, **filters):
+    while page := await JobViews(connection).jobs(JobFilter(**filters), before, limit):
         assert len(page) <= limit
         found += [job.job_id for job in page]
         before = (page[-1].created_at, page[-1].job_id)
@@ -50,7 +51,7 @@ async def test_paging_gives_each_job_once_newest_first_also_when_times_are_equal
     await jobs.insert_many(made)
     expected = [job.job_id for job in sorted([*made, rows.job()], key=lambda job: (job.created_at, job.job_id))][::-1]
     for limit in (1, 2, 4, 9, 31, 100):
-        assert await _all_pages(jobs, limit) == expected
+        assert await _all_pages(with_job, limit) == expected
 
 
 async def test_paging_filters_by_status_and_workflow(with_job: Connection) -> None:
@@ -62,10 +63,10 @@ async def test_paging_filters_by_status_and_workflow(with_job: Connection) -> No
         ]
     )
     flow = WorkflowId("flow_1")
-    assert await _all_pages(jobs, 3, status=JobStatus.RUNNING) == ["job-3", "job-2", "job-1", "job-0"]
-    assert await _all_pages(jobs, 3, workflow_id=flow) == ["job-7", "job-5", "job-3", "job-1"]
-    assert await _all_pages(jobs, 1, workflow_id=flow, status=JobStatus.RUNNING) == ["job-3", "job-1"]
-    assert await _all_pages(jobs, 3, status=JobStatus.CANCELLED) == []
+    assert await _all_pages(with_job, 3, status=JobStatus.RUNNING) == ["job-3", "job-2", "job-1", "job-0"]
+    assert await _all_pages(with_job, 3, workflow_id=flow) == ["job-7", "job-5", "job-3", "job-1"]
+    assert await _all_pages(with_job, 1, workflow_id=flow, status=JobStatus.RUNNING) == ["job-3", "job-1"]
+    assert await _all_pages(with_job, 3, status=JobStatus.CANCELLED) == []
 
 
 async def test_a_job_is_found_by_its_idempotency_key(with_job: Connection) -> None:

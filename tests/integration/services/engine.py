@@ -20,6 +20,7 @@ from graticule.dag.replay import replay
 from graticule.dag.state import Policy
 from graticule.repositories.database import Database
 from graticule.repositories.events import EventRepository
+from graticule.repositories.job_views import JobFilter, JobViews
 from graticule.repositories.jobs import JobRepository
 from graticule.repositories.nodes import NodeRepository
 from graticule.repositories.ownership import OwnershipRepository
@@ -217,7 +218,7 @@ class Bench:
     async def check(self) -> None:
         """Hold the audit trail of every job against its rows, and the counters against what they count."""
         async with self.pool.connection() as connection:
-            job_ids = [job.job_id for job in await JobRepository(connection).page(limit=10_000)]
+            job_ids = [job.job_id for job in await JobViews(connection).jobs(JobFilter(), limit=10_000)]
         for job_id in job_ids:
             await self._check_job(job_id)
 
