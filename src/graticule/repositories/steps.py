@@ -55,6 +55,7 @@ class JobSnapshot:
 
     job: JobRow
     nodes: Nodes
+    size: int = 0  # about, as JSON text
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +232,7 @@ def _snapshot(text: str) -> JobSnapshot:
         *(JobId(job_id), owner_epoch, datetime.fromisoformat(updated_at), workflow_hash, JobStatus(status)),
         *(*rest, _time(cancel_requested_at), cancel_requested_by),
     )
-    return JobSnapshot(job, {row[0]: _node(*row) for row in nodes or ()})
+    return JobSnapshot(job, {row[0]: _node(*row) for row in nodes or ()}, len(text))
 
 
 def _time(text: str | None) -> datetime | None:

@@ -7,7 +7,7 @@ from graticule.core.ids import JobId
 from graticule.core.states import JobStatus
 from graticule.repositories.steps import JobSnapshot
 
-NODES_KEPT: Final = 20_000  # of all jobs together, about 20 MB
+TEXT_KEPT: Final = 16 * 1024 * 1024  # of all jobs together, as JSON; in memory it is a few times as much
 
 
 class KnownJobs(Mapping[JobId, JobSnapshot]):
@@ -18,7 +18,7 @@ class KnownJobs(Mapping[JobId, JobSnapshot]):
 
     def __init__(self) -> None:
         self._jobs: dict[JobId, JobSnapshot] = {}  # the one whose step is longest ago is the first
-        self._nodes = 0
+        self._size = 0
 
     def __getitem__(self, job_id: JobId) -> JobSnapshot:
         return self._jobs[job_id]
@@ -32,7 +32,7 @@ class KnownJobs(Mapping[JobId, JobSnapshot]):
     def take(self, job_ids: Iterable[JobId]) -> dict[JobId, JobSnapshot]:
         """Take out what is known of these jobs: while a step is under way, nothing is known for sure."""
         taken = {job_id: self._jobs.pop(job_id) for job_id in job_ids if job_id in self._jobs}
-        self._nodes -= sum(len(job.nodes) for job in taken.values())
+        self._size -= sum(job.size for job in taken.values())
         return taken
 
     def keep(self, snapshot: JobSnapshot) -> None:
@@ -40,6 +40,6 @@ class KnownJobs(Mapping[JobId, JobSnapshot]):
         self.take([snapshot.job.job_id])
         if snapshot.job.status in {JobStatus.PENDING, JobStatus.RUNNING}:
             self._jobs[snapshot.job.job_id] = snapshot
-            self._nodes += len(snapshot.nodes)
-        while self._nodes > NODES_KEPT:
+            self._size += snapshot.size
+        while self._size > TEXT_KEPT:
             self.take([next(iter(self._jobs))])

@@ -12,7 +12,7 @@ from graticule.core.states import NodeStatus
 from graticule.dag.graph import Graph
 from graticule.dag.state import NOT_LOADED, Decision, JobState, NodeChange, NodeState, NotLoaded, Reported
 from graticule.repositories.step_parts import Part, portions
-from graticule.repositories.steps import JobSnapshot, StepRepository
+from graticule.repositories.steps import JobSnapshot, StepRepository, document
 from graticule.services.outputs import OutputStore
 
 Row = dict[str, Any]
@@ -58,8 +58,9 @@ class DecidedJob:
         job = self.snapshot.job
         if self.moves_job:
             job = replace(job, status=self.decision.job_status, updated_at=now)
-        changed = (change.node for change in self.decision.changes if change.node.node_id in self.graph.nodes)
-        return JobSnapshot(job, {**self.snapshot.nodes, **{node.node_id: _without_output(node) for node in changed}})
+        changed = [change.node for change in self.decision.changes if change.node.node_id in self.graph.nodes]
+        nodes = {**self.snapshot.nodes, **{node.node_id: _without_output(node) for node in changed}}
+        return JobSnapshot(job, nodes, self.snapshot.size + sum(map(_grown, changed)))
 
 
 async def write_decisions(
@@ -126,6 +127,11 @@ async def _output(outputs: OutputStore, job: DecidedJob, node: NodeState, result
     path = f"outputs/{job.job_id}/{node.node_id}_{node.retry_count}.json"
     output, node.output_ref = await outputs.keep(node.output, path)
     return {"output_from": "given", "output": output, "output_ref": node.output_ref}
+
+
+def _grown(node: NodeState) -> int:
+    """Tell by how much a snapshot may have grown with a node: by its parameters, when it is dispatched."""
+    return len(document(node.input_params)) if node.status is NodeStatus.DISPATCHED else 0
 
 
 def _without_output(node: NodeState) -> NodeState:

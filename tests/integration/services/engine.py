@@ -228,7 +228,9 @@ class Bench:
         async with self.pool.connection() as connection:
             read = await StepRepository(connection, self.owner_id).read(known, {}, 1)
         current = [job_id for job_id, (snapshot, _) in read.items() if _version(snapshot) == _version(known[job_id])]
-        assert {job_id: known[job_id] for job_id in current} == {job_id: read[job_id][0] for job_id in current}
+        for job_id in current:
+            assert (known[job_id].job, known[job_id].nodes) == (read[job_id][0].job, read[job_id][0].nodes)
+            assert known[job_id].size >= read[job_id][0].size / 4
 
     async def _check_job(self, job_id: JobId) -> None:
         job, static = await self.job(job_id), await self.nodes(job_id)

@@ -5,9 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from graticule.core.ids import JobId
-from graticule.core.models.engine import NodeType
 from graticule.core.states import JobStatus
-from graticule.dag.state import NodeState
 from graticule.repositories.steps import JobRow, JobSnapshot
 from graticule.services import known_jobs
 from graticule.services.known_jobs import KnownJobs
@@ -15,9 +13,8 @@ from graticule.services.known_jobs import KnownJobs
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def snapshot(job_id: str, nodes: int = 1, status: JobStatus = JobStatus.RUNNING) -> JobSnapshot:
-    states = (NodeState(f"n{number}", NodeType.TASK) for number in range(nodes))
-    return JobSnapshot(JobRow(JobId(job_id), 1, NOW, "hash", status), {node.node_id: node for node in states})
+def snapshot(job_id: str, size: int = 1, status: JobStatus = JobStatus.RUNNING) -> JobSnapshot:
+    return JobSnapshot(JobRow(JobId(job_id), 1, NOW, "hash", status), {}, size)
 
 
 def test_a_job_is_taken_out_for_its_step() -> None:
@@ -38,15 +35,15 @@ def test_only_a_job_that_goes_on_is_kept(status: JobStatus) -> None:
 
 
 def test_the_jobs_whose_step_is_longest_ago_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(known_jobs, "NODES_KEPT", 10)
+    monkeypatch.setattr(known_jobs, "TEXT_KEPT", 10)
     known = KnownJobs()
     for job_id in ("a", "b", "c"):
-        known.keep(snapshot(job_id, nodes=3))
-    known.keep(snapshot("a", nodes=4))
+        known.keep(snapshot(job_id, size=3))
+    known.keep(snapshot("a", size=4))
     assert list(known) == ["b", "c", "a"]
-    known.keep(snapshot("d", nodes=3))
+    known.keep(snapshot("d", size=3))
     assert list(known) == ["c", "a", "d"]
-    known.keep(snapshot("giant", nodes=11))
+    known.keep(snapshot("giant", size=11))
     assert list(known) == []
-    known.keep(snapshot("e", nodes=10))
+    known.keep(snapshot("e", size=10))
     assert list(known) == ["e"]
