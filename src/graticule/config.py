@@ -4,6 +4,7 @@ Every setting can be shown (`graticule config`, logs, the API) without giving a 
 are `SecretStr`, the database address masks its password, and a refused value is never echoed.
 """
 
+import math
 import re
 from enum import StrEnum
 from pathlib import Path
@@ -12,7 +13,7 @@ from urllib.parse import quote, urlencode
 
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
-from pydantic import AliasChoices, AnyHttpUrl, Field, Secret, SecretStr, field_validator
+from pydantic import AliasChoices, AnyHttpUrl, Field, Secret, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from graticule.core.errors import ConfigurationError
@@ -186,6 +187,26 @@ class Settings(BaseSettings):
     def _parses(cls, value: DatabaseUrl | None) -> DatabaseUrl | None:
         if value is not None:
             value.parts()
+        return value
+
+    @field_validator("worker_renew_seconds")
+    @classmethod
+    def _renews_in_time(cls, value: float, info: ValidationInfo) -> float:
+        if value >= info.data.get("worker_lease_seconds", math.inf):
+            raise ValueError(
+                "must be less than GRATICULE_WORKER_LEASE_SECONDS, or leases run out before they are renewed; "
+                "set it to a third of that, or make the leases longer"
+            )
+        return value
+
+    @field_validator("orphan_threshold_seconds")
+    @classmethod
+    def _outlives_heartbeats(cls, value: float, info: ValidationInfo) -> float:
+        if value <= info.data.get("heartbeat_interval_seconds", 0):
+            raise ValueError(
+                "must be more than GRATICULE_HEARTBEAT_INTERVAL_SECONDS, or an orchestrator counts as gone between two "
+                "heartbeats; set it to four times that"
+            )
         return value
 
     @property

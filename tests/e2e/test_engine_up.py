@@ -109,7 +109,7 @@ def test_the_demonstration_is_submitted_watched_and_completes(engine: Engine) ->
     result = engine.run("submit", "demo", "-p", "chunks=6", "-p", "failure_rate=0.3", "--watch")
     assert result.returncode == 0, result.stdout + result.stderr
     assert re.search(r"is_large +completed +→ split", result.stdout)
-    assert re.search(r"split +completed +━{24} +6/6", result.stdout)
+    assert re.search(r"split +completed +━{12} +6/6", result.stdout)
     assert re.search(r"process_whole +skipped", result.stdout)
     assert "job_completed" in result.stdout
     assert "\x1b" not in result.stdout
@@ -347,7 +347,8 @@ def test_the_demo_shows_a_job_from_nothing_to_its_end(home: Path) -> None:
     ]
     assert f"{len(TABLES)} tables" in demo.output
     assert re.search(r"✓ demo [0-9a-f]+ +completed", demo.output)
-    assert re.search(r"split +completed +━{24} +40/40", demo.output)
+    whole_line = r"split +completed +━{12}  40/40  \d+ retr(y|ies)  \d[\w. ]* s$"
+    assert re.search(whole_line, demo.output, re.MULTILINE)
     assert re.search(r"graticule up$", demo.output, re.MULTILINE)
     assert "Traceback" not in demo.errors
     assert "\x1b" not in demo.output

@@ -199,6 +199,45 @@ def test_a_managed_identity_is_refused_clearly_while_it_cannot_be_used() -> None
     assert refused.value.hint
 
 
+@pytest.mark.parametrize(("lease", "renew"), [("30", "30"), ("30", "31"), ("20", None), (None, "60")])
+def test_leases_that_run_out_before_they_are_renewed_are_refused(lease: str | None, renew: str | None) -> None:
+    named = {"GRATICULE_WORKER_LEASE_SECONDS": lease, "GRATICULE_WORKER_RENEW_SECONDS": renew}
+    with (
+        environment(**{name: value for name, value in named.items() if value}),
+        pytest.raises(ValidationError) as refused,
+    ):
+        Settings()
+    (problem,) = refused.value.errors()
+    assert problem["loc"] == ("worker_renew_seconds",)
+    assert "less than GRATICULE_WORKER_LEASE_SECONDS" in problem["msg"]
+    assert "a third of that" in problem["msg"]
+
+
+def test_leases_that_are_renewed_in_time_are_accepted() -> None:
+    with environment(GRATICULE_WORKER_LEASE_SECONDS="0.3", GRATICULE_WORKER_RENEW_SECONDS="0.29"):
+        assert Settings().worker_lease_seconds == 0.3
+
+
+def test_a_lease_that_is_no_number_is_the_only_problem() -> None:
+    with environment(GRATICULE_WORKER_LEASE_SECONDS="long"), pytest.raises(ValidationError) as refused:
+        Settings()
+    assert [problem["loc"] for problem in refused.value.errors()] == [("worker_lease_seconds",)]
+
+
+@pytest.mark.parametrize(("beat", "threshold"), [("30", "30"), ("31", "30"), ("120", None), (None, "30")])
+def test_an_orchestrator_that_would_count_as_gone_between_heartbeats_is_refused(
+    beat: str | None, threshold: str | None
+) -> None:
+    named = {"GRATICULE_HEARTBEAT_INTERVAL_SECONDS": beat, "GRATICULE_ORPHAN_THRESHOLD_SECONDS": threshold}
+    with (
+        environment(**{name: value for name, value in named.items() if value}),
+        pytest.raises(ValidationError) as refused,
+    ):
+        Settings()
+    (problem,) = refused.value.errors()
+    assert "more than GRATICULE_HEARTBEAT_INTERVAL_SECONDS" in problem["msg"]
+
+
 words = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12)
 hosts = st.sampled_from(["localhost", "db.example", "10.0.0.1", "/var/run/postgresql", "/tmp/a folder", "::1"])
 

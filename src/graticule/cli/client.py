@@ -85,9 +85,10 @@ class ApiClient:
         """Give a workflow that can be submitted."""
         return await self._call("GET", f"/api/v1/workflows/{_path(workflow_id)}")
 
-    async def submit(self, message: Mapping[str, Any]) -> tuple[Document, bool]:
-        """Submit a job; tells also whether it was made just now."""
-        answer = await self._answer("POST", "/api/v1/jobs", json=message)
+    async def submit(self, message: Mapping[str, Any], *, resubmit: bool = False) -> tuple[Document, bool]:
+        """Submit a job; tells also whether it was made just now. `resubmit` lets one that failed go on."""
+        parameters = {"resubmit": "true"} if resubmit else {}
+        answer = await self._answer("POST", "/api/v1/jobs", json=message, params=parameters)
         job: Document = answer.json()
         return job, answer.status_code == 201
 

@@ -10,13 +10,22 @@ from graticule.cli.jobs import AsJson, ServerAddress, call, print_json
 if TYPE_CHECKING:
     from graticule.cli.client import Document
 
-app = typer.Typer(help="See, requeue and discard messages that were given up after too many deliveries.")
+app = typer.Typer()
 Letter = Annotated[str, typer.Argument(metavar="ID", help="The id, as the list shows it.")]
 
 
 @app.callback(invoke_without_command=True)
 def dead_letters(context: typer.Context) -> None:
-    """See, requeue and discard messages that were given up after too many deliveries. Without a command: list."""
+    """See, requeue and discard tasks and job messages that were given up. Without a command: list.
+
+    A dead letter is a message that nobody tries to deliver any more, set aside
+    with the reason. Either it is a task that was delivered 10 times without a
+    result, as when its worker dies of it each time: its node has failed for good.
+    Or it asks for a job, and cannot be accepted: its workflow is not known, or
+    its inputs are wrong.
+
+    Mend the cause and requeue it, or discard it.
+    """
     if context.invoked_subcommand is None:
         list_letters()
 
@@ -28,7 +37,7 @@ def list_letters(
     server: ServerAddress = None,
     as_json: AsJson = False,
 ) -> None:
-    """List dead letters, newest first."""
+    """List dead letters, newest first: what was given up, in which queue, after how many deliveries, and why."""
     found = call(server, lambda client: client.dead_letters(limit, queue))
     if as_json:
         print_json(found)
@@ -44,7 +53,11 @@ def _row(letter: "Document") -> tuple[str, ...]:
 
 @app.command()
 def requeue(letter: Letter, server: ServerAddress = None) -> None:
-    """Let a dead letter be delivered again.
+    """Let a dead letter be delivered again, with a fresh number of deliveries.
+
+    If the job of a task has failed because of it, the job goes on with a new
+    attempt, as with `graticule retry`: what completed is kept. A message that
+    asks for a job is read again, and may make the job this time.
 
     Example:
 
@@ -56,6 +69,14 @@ def requeue(letter: Letter, server: ServerAddress = None) -> None:
 
 @app.command()
 def discard(letter: Letter, server: ServerAddress = None) -> None:
-    """Take a dead letter off the list for good."""
+    """Take a dead letter off the list for good: it is never delivered.
+
+    The job of a task stays as it is: one that has failed can still go on with
+    `graticule retry`. A message that asks for a job makes none.
+
+    Example:
+
+      graticule dead-letters discard 019c5c1e3fd07e0c1d4b2a990f1c6a55_split__3_0
+    """
     call(server, lambda client: client.settle_dead_letter(letter, "discard"))
     done(f"{letter} is discarded.")

@@ -18,7 +18,10 @@ def doctor(
         bool, typer.Option("--fix", help="Install the system packages that are missing (apt or brew).")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing of what is well.")] = False,
-    port: Annotated[int, typer.Option(min=1, max=65534, help="The port that `graticule up` would use.")] = GATEWAY_PORT,
+    port: Annotated[
+        int,
+        typer.Option(min=1, max=65533, help="The port that `graticule up` would use; the next two are checked too."),
+    ] = GATEWAY_PORT,
 ) -> None:
     """Check this machine (programs, extensions, ports, disk, versions) and say how to mend what is wrong."""
     from graticule.embedded.machine import examine, missing_packages

@@ -1,5 +1,6 @@
 """A job as a tree in the terminal: the nodes with their states, fan-outs folded into a bar and counters."""
 
+import math
 from datetime import UTC, datetime
 from typing import Final
 
@@ -22,67 +23,85 @@ SIGNS: Final = {
 }
 WORDS: Final = {"dispatched": "queued", "pending": "waiting"}
 BAR: Final = 24
+SHORT_BAR: Final = 12
+NARROW: Final = 100  # columns; below, the bar is short, to leave room for the numbers
+GAP: Final = "  "
+GUIDE: Final = 4  # columns of the tree's lines before a node
 MOST_RETRIES: Final = 5
 LONGEST_ERROR: Final = 100
 
 
-def render_job(picture: JobPicture, now: datetime | None = None) -> RenderableType:
-    """Draw the job as it stands."""
+def render_job(picture: JobPicture, width: int, now: datetime | None = None) -> RenderableType:
+    """Draw the job as it stands, in so many columns."""
     moment = now or datetime.now(UTC)
-    tree = Tree(_headline(picture, moment), guide_style="dim")
-    width = max((len(node["node_id"]) for node in picture.nodes), default=0)
+    tree = Tree(_headline(picture, width, moment), guide_style="dim")
+    names = max((len(node["node_id"]) for node in picture.nodes), default=0)
     for node in picture.nodes:
-        branch = tree.add(_node_line(picture, node, width, moment))
+        head = _node_head(node, names)
+        branch = tree.add(_laid_out(head, _numbers(picture, node, width, moment), _words(node), width - GUIDE))
         for line in _retry_lines(picture, node, moment):
             branch.add(line)
     error = picture.job["error_message"]
     return Group(tree, Text(f"  {error}", "red")) if error else tree
 
 
-def _headline(picture: JobPicture, now: datetime) -> Text:
+def _headline(picture: JobPicture, width: int, now: datetime) -> Text:
     job = picture.job
-    return _one_line(
-        Text.assemble(
-            _sign(picture.status),
-            (f" {job['workflow_id']} ", "bold"),
-            f"{job['job_id']}  {picture.status}  ",
-            (told_seconds(picture.elapsed(now)), "dim"),
-        )
-    )
+    head = Text.assemble(_sign(picture.status), (f" {job['workflow_id']} ", "bold"), job["job_id"])
+    return _laid_out(head, [Text(picture.status), Text(told_seconds(picture.elapsed(now)), "dim")], Text(), width)
 
 
-def _node_line(picture: JobPicture, node: Document, width: int, now: datetime) -> Text:
-    line = Text.assemble(
+def _node_head(node: Document, names: int) -> Text:
+    return Text.assemble(
         _sign(node["status"]),
-        (f" {node['node_id']:<{width}}  ", "dim" if node["status"] in {"pending", "skipped"} else ""),
-        (f"{WORDS.get(node['status'], node['status']):<9}  ", SIGNS[node["status"]][1]),
+        (f" {node['node_id']:<{names}}  ", "dim" if node["status"] in {"pending", "skipped"} else ""),
+        (f"{WORDS.get(node['status'], node['status']):<9}", SIGNS[node["status"]][1]),
     )
-    for part in _details(picture, node, now):
-        line.append_text(part).append("  ")
-    line.rstrip()
-    return _one_line(line)
 
 
-def _details(picture: JobPicture, node: Document, now: datetime) -> list[Text]:
-    """Give what there is to say of a node: how far it is, what it chose, what it waits for, how long it took."""
+def _numbers(picture: JobPicture, node: Document, width: int, now: datetime) -> list[Text]:
+    """Give how far a node is, how often it was tried again, and how long it took."""
     parts: list[Text] = []
+    cells = SHORT_BAR if width < NARROW else BAR
     progress = node["progress"] or {}
     if node["children_total"]:
-        parts += [_bar(node["children_done"], node["children_failed"], node["children_total"])]
+        parts.append(_bar(node["children_done"], node["children_failed"], node["children_total"], cells))
         parts.append(_counters(node, len(picture.retrying_of(node["node_id"], now))))
     elif node["status"] == "running" and progress.get("total"):
-        parts.append(_bar(float(progress["done"]), 0, float(progress["total"])))
-        parts.append(Text(str(progress.get("message") or ""), "dim"))
-    elif node["node_type"] == "conditional" and node["status"] == "completed":
-        parts.append(Text(f"→ {', '.join((node['output'] or {}).get('next', []))}"))
+        parts.append(_bar(float(progress["done"]), 0, float(progress["total"]), cells))
     if retries := picture.retries.get(node["node_id"]):
         parts.append(Text(f"{retries} {'retry' if retries == 1 else 'retries'}", "yellow"))
-    if node["status"] == "failed" and node["error_message"]:
-        parts.append(Text(_short(node["error_message"]), "red"))
     took = seconds_between(node["started_at"] or node["dispatched_at"] or node["ready_at"], node["ended_at"], now)
     if took >= 0.05:
         parts.append(Text(told_seconds(took), "dim"))
     return parts
+
+
+def _words(node: Document) -> Text:
+    """Give what a node says: why it failed, what it chose, what it does."""
+    if node["status"] == "failed" and node["error_message"]:
+        return Text(_short(node["error_message"]), "red")
+    if node["status"] == "completed" and node["node_type"] == "conditional":
+        return Text(f"→ {', '.join((node['output'] or {}).get('next', []))}")
+    if node["status"] == "running" and not node["children_total"]:
+        return Text(_short(str((node["progress"] or {}).get("message") or "")), "dim")
+    return Text()
+
+
+def _laid_out(head: Text, numbers: list[Text], words: Text, width: int) -> Text:
+    """Put a node on one line; numbers for which there is no room go on below, and only words are cut."""
+    lines = [head.copy()]
+    longest = max((number.cell_len for number in numbers), default=0)
+    indent = max(0, min(head.cell_len, width - longest - len(GAP)))
+    for number in numbers:
+        if lines[-1].cell_len + len(GAP) + number.cell_len > width:
+            lines.append(Text(" " * indent))
+        lines[-1].append(GAP).append_text(number)
+    if words:
+        lines[-1].append(GAP).append_text(words)
+    for line in lines:
+        line.rstrip()
+    return _one_line(Text("\n").join(lines))
 
 
 def _counters(node: Document, waiting: int) -> Text:
@@ -97,10 +116,11 @@ def _counters(node: Document, waiting: int) -> Text:
     return text
 
 
-def _bar(done: float, failed: float, total: float) -> Text:
-    failed_cells = round(BAR * failed / total) if failed else 0
-    done_cells = min(BAR - failed_cells, round(BAR * done / total))
-    rest = BAR - failed_cells - done_cells
+def _bar(done: float, failed: float, total: float, cells: int) -> Text:
+    """Draw how far it is; the bar is full only when nothing is left."""
+    rest = max(0, math.ceil(cells * (total - done - failed) / total))
+    failed_cells = min(cells - rest, round(cells * failed / total))
+    done_cells = cells - rest - failed_cells
     return Text.assemble(("━" * done_cells, "green"), ("━" * failed_cells, "red"), ("─" * rest, "dim"))
 
 
@@ -118,7 +138,7 @@ def _retry_line(retry: Retry, now: datetime) -> Text:
 
 
 def _one_line(line: Text) -> Text:
-    """Cut the line where the terminal ends: a tree of broken lines cannot be read."""
+    """Cut a line where the terminal ends: a tree of broken lines cannot be read."""
     line.no_wrap, line.overflow = True, "ellipsis"
     return line
 

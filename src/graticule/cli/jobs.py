@@ -54,6 +54,10 @@ def submit(
     key: Annotated[
         str | None, typer.Option(metavar="KEY", help="A second submission with the same key gives the first job.")
     ] = None,
+    resubmit: Annotated[
+        bool,
+        typer.Option("--resubmit", help="If the job of this key, or of the same inputs, has failed, let it go on."),
+    ] = False,
     priority: Annotated[int, typer.Option(min=0, max=10, help="0 is normal, 10 most urgent.")] = 0,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Show the job until it ends.")] = False,
     server: ServerAddress = None,
@@ -69,11 +73,11 @@ def submit(
 
       graticule submit demo -p size_mb=50 -p chunks=4 --priority 5
 
-      graticule submit demo --params-file inputs.json --key import-2026-03
+      graticule submit demo --params-file inputs.json --key import-2026-03 --resubmit
     """
     from graticule.cli.submission import Wanted, submit_job
 
-    wanted = Wanted(workflow, param or [], params_file, key, priority)
+    wanted = Wanted(workflow, param or [], params_file, key, priority, resubmit)
     with _watching() if watch else contextlib.nullcontext():
         _finish(call(server, lambda client: submit_job(client, wanted, watch=watch, as_json=as_json)), watch)
 

@@ -7,6 +7,7 @@ from typing import Any
 from graticule.cli.client import ApiClient, Document
 from graticule.cli.console import done, out, say
 from graticule.cli.inputs import read_inputs_file, split_pairs, typed_inputs
+from graticule.core.states import JobStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,7 @@ class Wanted:
     inputs_file: str | None = None
     key: str | None = None
     priority: int = 0
+    resubmit: bool = False
 
 
 async def submit_job(client: ApiClient, wanted: Wanted, *, watch: bool, as_json: bool) -> Document:
@@ -28,9 +30,11 @@ async def submit_job(client: ApiClient, wanted: Wanted, *, watch: bool, as_json:
         "idempotency_key": wanted.key,
         "priority": wanted.priority,
     }
-    job, created = await client.submit({name: value for name, value in message.items() if value is not None})
+    given = {name: value for name, value in message.items() if value is not None}
+    job, created = await client.submit(given, resubmit=wanted.resubmit)
     if not created:
-        say(f"An earlier submission made this job already; it is {job['status']}.")
+        go_on = " --resubmit lets it go on." if job["status"] == JobStatus.FAILED else ""
+        say(f"An earlier submission made this job already; it is {job['status']}.{go_on}")
     if watch:
         job = await _watched(client, job, as_json)
     _tell(job, watch=watch, as_json=as_json)

@@ -46,7 +46,7 @@ class TreeView:
         """Draw a frame."""
         if not self._live.is_started:
             self._live.start()
-        self._live.update(render_job(picture), refresh=True)
+        self._live.update(render_job(picture, out.width), refresh=True)
 
     def close(self, picture: JobPicture) -> None:
         """Draw the last frame, and leave it there."""
@@ -72,7 +72,7 @@ class LineView:
     def close(self, picture: JobPicture) -> None:
         """Print how the job ended."""
         out.print()
-        out.print(render_job(picture), soft_wrap=True)
+        out.print(render_job(picture, out.width), soft_wrap=True)
 
 
 class NoView:

@@ -16,15 +16,31 @@ LONGEST_QUEUE_NAME = 64
 def worker(
     queues: Annotated[
         str | None,
-        typer.Option(help="The queues to serve, separated by commas; by default WORKER_QUEUE, or the platform's two."),
+        typer.Option(
+            help="The queues to serve, separated by commas; "
+            "by default GRATICULE_WORKER_QUEUE or else functionapp-tasks and container-tasks."
+        ),
     ] = None,
     concurrency: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="Tasks to run at once; by default GRATICULE_WORKER_CONCURRENCY.")
+        int | None,
+        typer.Option(min=1, max=1000, help="Tasks to run at once; by default GRATICULE_WORKER_CONCURRENCY or else 64."),
     ] = None,
     host: Host = "127.0.0.1",
     port: Port = WORKER_PORT,
 ) -> None:
-    """Run a worker: it takes tasks from queues and runs their handlers."""
+    """Run a worker: it takes tasks from queues and runs their handlers, until Ctrl-C.
+
+    Start as many as are needed, on any machine that reaches the database. One
+    that stops waits for its tasks (GRATICULE_WORKER_GRACE_SECONDS) and hands back
+    what is left; a second Ctrl-C ends the waiting. On its port it only tells how
+    it is: /livez, /readyz, /health and /metrics.
+
+    Examples:
+
+      graticule worker
+
+      graticule worker --queues container-tasks --concurrency 4 --port 8003
+    """
     from graticule.cli.connection import process_url
     from graticule.worker.app import DEFAULT_QUEUES, create_worker
 

@@ -48,7 +48,9 @@ def examine(settings: Settings, *, port: int = 8000, places: Places = EVERYWHERE
         _user_finding(required=not _has_external_database(settings)),
         home_finding(settings.home),
         disk_finding(settings.home, _free_bytes(settings.home)),
-        *(port_finding(each, free=is_free(each)) for each in (port, port + 1)),
+        *(
+            port_finding(each, free=is_free(each)) for each in (port, port + 1, port + 2)
+        ),  # gateway, orchestrator, worker
         *_database_findings(settings),
     ]
 

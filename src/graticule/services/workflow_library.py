@@ -1,7 +1,8 @@
 """The workflows of one or more folders, compiled; a bad file is reported and hides no other."""
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
@@ -13,6 +14,7 @@ from graticule.dag.problems import did_you_mean
 
 SUFFIXES: Final = frozenset({".yaml", ".yml"})
 MAX_BYTES: Final = 4 << 20  # as many as the most characters that a workflow may have can be
+_DUPLICATE: Final = "duplicate_workflow"
 
 
 @dataclass(frozen=True)
@@ -22,15 +24,27 @@ class WorkflowLibrary:
     graphs: Mapping[str, Graph]
     problems: tuple[Problem, ...]
     files: Mapping[str, Path]
+    broken: Mapping[str, Problem] = field(default_factory=dict)  # why the workflow of this id is not in use
 
     def get(self, workflow_id: str) -> Graph:
         """Give a workflow."""
         found = self.graphs.get(workflow_id)
         if found is None:
-            shown = workflow_id if len(workflow_id) <= 64 else f"{workflow_id[:64]}…"
-            hint = did_you_mean(workflow_id[:64], self.graphs)
-            raise NotFound(f"There is no workflow '{shown}'.", hint=hint)
+            raise self._missing(workflow_id)
         return found
+
+    def _missing(self, workflow_id: str) -> NotFound:
+        if problem := self.broken.get(workflow_id):
+            return NotFound(f"The workflow '{workflow_id}' did not load: {problem}", hint=_way_to_mend(problem))
+        shown = workflow_id if len(workflow_id) <= 64 else f"{workflow_id[:64]}…"
+        return NotFound(f"There is no workflow '{shown}'.", hint=did_you_mean(workflow_id[:64], self.graphs))
+
+
+def _way_to_mend(problem: Problem) -> str:
+    anew = "Mended files are read by POST /api/v1/workflows/reload."
+    if problem.code == _DUPLICATE:  # the file by itself is sound
+        return anew
+    return f"`graticule workflow validate {shlex.quote(problem.file)}` shows all that is wrong with it. {anew}"
 
 
 def shipped_folder() -> Path:
@@ -43,14 +57,15 @@ def load(folders: Sequence[Path], handlers: Mapping[str, KnownHandler]) -> Workf
     graphs: dict[str, Graph] = {}
     places: dict[str, Path] = {}
     problems: list[Problem] = []
+    broken: dict[str, Problem] = {}
     for folder in dict.fromkeys(folder.absolute() for folder in folders):
-        found = _load_folder(folder, handlers, problems)
+        found = _load_folder(folder, handlers, problems, broken)
         for workflow_id, (path, graph) in found.items():
             if workflow_id in places:
                 message = f"The workflow '{workflow_id}' replaces the one of {places[workflow_id]}."
                 problems.append(_problem(path, Severity.WARNING, "replaced", message))
             graphs[workflow_id], places[workflow_id] = graph, path
-    return WorkflowLibrary(graphs, tuple(problems), places)
+    return WorkflowLibrary(graphs, tuple(problems), places, broken)
 
 
 def compile_file(path: Path, handlers: Mapping[str, KnownHandler]) -> Compiled:
@@ -75,7 +90,7 @@ def _problem(path: Path, severity: Severity, code: str, message: str, hint: str 
 
 
 def _load_folder(
-    folder: Path, handlers: Mapping[str, KnownHandler], problems: list[Problem]
+    folder: Path, handlers: Mapping[str, KnownHandler], problems: list[Problem], broken: dict[str, Problem]
 ) -> dict[str, tuple[Path, Graph]]:
     """Compile the files of one folder; two with the same id cannot both be meant, so neither is used."""
     found: dict[str, list[tuple[Path, Graph]]] = {}
@@ -84,14 +99,32 @@ def _load_folder(
         problems += compiled.problems
         if compiled.graph is not None:
             found.setdefault(compiled.graph.workflow_id, []).append((path, compiled.graph))
+        else:
+            _note_broken(path, compiled, broken)
     for workflow_id, same in found.items():
-        for path, _ in same if len(same) > 1 else ():
-            others = ", ".join(other.name for other, _ in same if other != path)
-            message = f"The workflow '{workflow_id}' is in {others} too; none of them is used."
-            problems.append(
-                _problem(path, Severity.ERROR, "duplicate_workflow", message, "Give each an id of its own.")
-            )
+        if len(same) > 1:
+            duplicates = _duplicates(workflow_id, [path for path, _ in same])
+            problems += duplicates
+            broken[workflow_id] = duplicates[0]
     return {workflow_id: same[0] for workflow_id, same in found.items() if len(same) == 1}
+
+
+def _note_broken(path: Path, compiled: Compiled, broken: dict[str, Problem]) -> None:
+    """Remember the first error of a file under the id that it declares, or under its name when none can be read."""
+    error = next(problem for problem in compiled.problems if problem.severity is Severity.ERROR)
+    if compiled.workflow_id is not None:
+        broken[compiled.workflow_id] = error
+    else:
+        broken.setdefault(path.stem, error)  # a file that does declare this id is meant rather
+
+
+def _duplicates(workflow_id: str, paths: Sequence[Path]) -> list[Problem]:
+    problems = []
+    for path in paths:
+        others = ", ".join(other.name for other in paths if other != path)
+        message = f"The workflow '{workflow_id}' is in {others} too; none of them is used."
+        problems.append(_problem(path, Severity.ERROR, _DUPLICATE, message, "Give each an id of its own."))
+    return problems
 
 
 def _files(folder: Path, problems: list[Problem]) -> Iterator[Path]:

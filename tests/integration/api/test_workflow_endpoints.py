@@ -82,3 +82,26 @@ async def test_reading_anew_takes_new_files_and_reports_bad_ones(api: RunningApi
     await api.client.post(f"{WORKFLOWS}/reload")
     assert "changed" in (await api.get(f"{WORKFLOWS}/flow"))["graph"]["nodes"]
     assert "changed" not in (await api.get(f"/api/v1/jobs/{job_id}/graph"))["nodes"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/api/v1/jobs", {"workflow_id": "bad"}),
+        ("POST", "/api/jobs/submit/bad", {}),
+        ("GET", f"{WORKFLOWS}/bad", None),
+    ],
+)
+async def test_a_workflow_whose_file_is_broken_is_told_with_the_file_and_the_reason(
+    api: RunningApi, method: str, path: str, body: dict[str, str] | None
+) -> None:
+    file = api.home / "workflows" / "flows.yaml"
+    file.write_text(BAD)
+    first = (await api.client.post(f"{WORKFLOWS}/reload")).json()["problems"][0]
+    answer = await api.client.request(method, path, json=body)
+    assert answer.status_code == 404
+    found = answer.json()  # operators are told where the file is, as they are by the list
+    assert found["code"] == "not_found"
+    assert f"{file}:{first['line']}" in found["detail"]
+    assert first["message"] in found["detail"]
+    assert f"graticule workflow validate {file}" in found["hint"]

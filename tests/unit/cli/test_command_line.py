@@ -15,6 +15,8 @@ from graticule.cli import installation, up
 from graticule.cli.installation import AdminKey, Installation
 from graticule.cli.supervisor import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, PROVEN_AFTER_SECONDS, next_pause
 from graticule.core.errors import GraticuleError, Unavailable
+from graticule.core.models.engine import Task
+from graticule.worker.app import DEFAULT_CONCURRENCY, DEFAULT_QUEUES
 
 COMMANDS = [
     *("up", "demo", "doctor", "orchestrator", "gateway", "worker", "config", "schema", "workflow", "prune"),
@@ -52,12 +54,39 @@ def test_help_names_every_command() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [[name] for name in COMMANDS] + [["schema", name] for name in SCHEMA_COMMANDS], ids=" ".join
+    "command",
+    [
+        *([name] for name in COMMANDS),
+        *(["schema", name] for name in SCHEMA_COMMANDS),
+        *(["dead-letters", name] for name in ("list", "requeue", "discard")),
+    ],
+    ids=" ".join,
 )
 def test_each_command_explains_itself(command: list[str]) -> None:
     result = run(*command, "--help")
     assert result.code == 0
     assert " ".join(command) in result.out
+
+
+def helped(*command: str) -> str:
+    """Give the words of a help text in one line, as they stand in 80 columns."""
+    result = run(*command, "--help", variables={"COLUMNS": "80", "TERMINAL_WIDTH": "80"})
+    return " ".join(result.out.replace("│", " ").split())
+
+
+def test_the_help_of_a_worker_tells_what_it_does_by_default() -> None:
+    told = helped("worker")
+    assert f"GRATICULE_WORKER_CONCURRENCY or else {DEFAULT_CONCURRENCY}." in told
+    assert f"GRATICULE_WORKER_QUEUE or else {' and '.join(DEFAULT_QUEUES)}." in told
+    assert "…" not in told  # no name is cut
+
+
+def test_the_help_of_dead_letters_tells_what_they_are_and_what_becomes_of_them() -> None:
+    assert "A dead letter is a message that nobody tries to deliver any more" in helped("dead-letters")
+    assert f"delivered {Task.model_fields['max_deliveries'].default} times" in helped("dead-letters")
+    assert "the job goes on with a new attempt" in helped("dead-letters", "requeue")
+    assert "it is never delivered. The job of a task stays as it is" in helped("dead-letters", "discard")
+    assert "newest first" in helped("dead-letters", "list")
 
 
 def test_version() -> None:
@@ -132,6 +161,13 @@ def test_every_invalid_setting_is_named_at_once() -> None:
     problem, _ = assert_told_in_two_lines(result)
     assert "LOG_LEVEL" in problem
     assert "LOG_FORMAT" in problem
+
+
+def test_a_lease_that_would_run_out_before_it_is_renewed_is_refused_with_both_variables() -> None:
+    result = run("config", variables={"GRATICULE_WORKER_LEASE_SECONDS": "5"})
+    problem, _ = assert_told_in_two_lines(result)
+    assert "GRATICULE_WORKER_RENEW_SECONDS: " in problem
+    assert "must be less than GRATICULE_WORKER_LEASE_SECONDS" in problem
 
 
 def test_an_address_in_pairs_is_as_good_as_one_in_a_line() -> None:

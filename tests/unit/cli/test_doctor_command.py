@@ -7,6 +7,8 @@ import pytest
 from tests.conftest import TestDatabase
 from tests.unit.cli.conftest import run
 
+from graticule.cli.installation import free_ports
+
 AWAY = "postgresql://someone:hunter2@127.0.0.1:1/nowhere"
 
 
@@ -42,6 +44,23 @@ def test_a_taken_port_is_told_and_is_no_reason_to_fail(settings: dict[str, str])
     assert result.code == 0
     assert f"port {port}" in result.out
     assert "--port" in result.out
+
+
+def test_the_ports_of_the_gateway_the_orchestrator_and_the_workers_health_are_checked(settings: dict[str, str]) -> None:
+    first = free_ports(20_000, 3)
+    with socket.create_server(("127.0.0.1", first + 2)):
+        lines = run("doctor", "--port", str(first), variables=settings).out.splitlines()
+    ports = [line.split() for line in lines if line.split()[1] == "port"]
+    assert [(sign, int(port), state) for sign, _, port, state, *_ in ports] == [
+        ("✓", first, "free"),
+        ("✓", first + 1, "free"),
+        ("!", first + 2, "taken"),
+    ]
+
+
+def test_a_port_without_two_more_after_it_is_refused(settings: dict[str, str]) -> None:
+    assert run("doctor", "--port", "65533", variables=settings).code == 0
+    assert run("doctor", "--port", "65534", variables=settings).code == 2
 
 
 def test_a_folder_that_cannot_be_written_ends_with_1(tmp_path: Path) -> None:

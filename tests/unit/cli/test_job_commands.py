@@ -65,6 +65,21 @@ def test_a_job_that_was_there_is_told_as_such(home: Path) -> None:
     assert result.out == f"{JOB_ID}\n"
 
 
+def test_resubmit_is_asked_for_only_when_it_is_wanted(home: Path) -> None:
+    api = FakeApi({"POST /api/v1/jobs": httpx.Response(200, json=job("running"))})
+    result = graticule(home, api, "submit", "demo", "--key", "k1", "--resubmit")
+    assert (result.code, result.out) == (0, f"{JOB_ID}\n")
+    assert dict(api.asked[-1].url.params) == {"resubmit": "true"}
+    graticule(home, api, "submit", "demo", "--key", "k1")
+    assert dict(api.asked[-1].url.params) == {}
+
+
+@pytest.mark.parametrize(("status", "told"), [("failed", True), ("running", False), ("completed", False)])
+def test_a_failed_job_that_was_there_is_told_with_the_way_to_let_it_go_on(home: Path, status: str, told: bool) -> None:
+    api = FakeApi({"POST /api/v1/jobs": httpx.Response(200, json=job(status))})
+    assert ("--resubmit" in graticule(home, api, "submit", "demo", "--key", "k1").err) is told
+
+
 @pytest.mark.parametrize(("status", "code"), [("completed", 0), ("failed", 1), ("cancelled", 1)])
 @pytest.mark.parametrize("command", [("submit", "demo", "--watch"), ("watch", JOB_ID)], ids=["submit", "watch"])
 def test_watching_ends_with_the_status_of_the_job(home: Path, command: tuple[str, ...], status: str, code: int) -> None:

@@ -24,13 +24,14 @@ NOW = BEGAN + timedelta(seconds=3)
 
 def drawn(picture: JobPicture, now: datetime = NOW, width: int = 120) -> list[str]:
     console = Console(file=StringIO(), width=width, force_terminal=False)
-    console.print(render_job(picture, now))
+    console.print(render_job(picture, width, now))
     assert isinstance(console.file, StringIO)
     return console.file.getvalue().splitlines()
 
 
 def fan_out(**counters: Any) -> dict[str, Any]:
-    return node("split", "running", "fan_out", **{"children_total": 20, "children_started": 14, **counters})
+    values = {"status": "running", "node_type": "fan_out", "children_total": 20, "children_started": 14}
+    return node("split", **{**values, **counters})
 
 
 def retry(number: int, node_id: str, seconds: float) -> dict[str, Any]:
@@ -63,6 +64,13 @@ def test_the_last_bar_is_full_and_an_empty_fan_out_has_none() -> None:
     done = node("split", "completed", "fan_out", children_total=7, children_started=7, children_done=7)
     assert f"{'━' * 24}  7/7" in drawn(JobPicture(job(), [done]))[1]
     assert "/" not in drawn(JobPicture(job(), [node("split", "completed", "fan_out")]))[1]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_bar_is_full_only_when_nothing_is_left(width: int) -> None:
+    nearly = fan_out(children_total=1000, children_started=1000, children_done=998, children_failed=1)
+    assert "━─  998/1000" in drawn(JobPicture(job(), [nearly]), width=width)[1]
+    assert "━  999/1000" in drawn(JobPicture(job(), [nearly | {"children_done": 999}]), width=width)[1]
 
 
 def test_retries_that_wait_are_shown_below_their_node_until_their_time_has_come() -> None:
@@ -103,13 +111,44 @@ def test_what_a_conditional_chose_what_failed_and_how_far_a_task_is() -> None:
     ]
     lines = drawn(JobPicture(job(), nodes))
     assert "→ heavy, log" in lines[1]
-    assert lines[2].endswith("it [red]broke here  2.0 s")
+    assert lines[2].endswith("2.0 s  it [red]broke here")
     assert f"{'━' * 6}{'─' * 18}  phase 3" in lines[3]
 
 
-def test_a_line_is_never_broken_in_two() -> None:
-    nodes = [node("a", "failed", error_message="x" * 300), fan_out(children_done=1)]
-    assert len(drawn(JobPicture(job(), nodes), width=40)) == 3
+def demo_picture(status: str, **counters: Any) -> JobPicture:
+    """Give a fan-out among the nodes of the demonstration, with 31 retries of which some wait."""
+    split = fan_out(children_total=40, children_started=40, started_at=CREATED, status=status, **counters)
+    picture = JobPicture(job(), [node("start"), split, node("process_whole", "skipped"), node("end", "pending")])
+    for number in range(31):
+        picture.take(retry(number, f"split__{number % 20}", 5))
+    return picture
+
+
+def test_a_line_with_numbers_that_ended_fits_80_columns() -> None:
+    lines = drawn(demo_picture("completed", children_done=40, ended_at="2026-03-14T15:00:02.3+00:00"), width=80)
+    assert lines[2] == f"├── ✓ split          completed  {'━' * 12}  40/40  31 retries  2.3 s"
+
+
+def test_numbers_for_which_there_is_no_room_go_on_below() -> None:
+    lines = drawn(demo_picture("running", children_done=9), width=80)
+    assert lines[2] == f"├── ● split          running    {'━' * 2}{'─' * 10}  9/40, 11 under way, 20 waiting"
+    assert lines[3] == f"│{' ' * 31}31 retries  3.0 s"
+    assert lines[4].startswith("│   ├── ↻ split__")
+
+
+@pytest.mark.parametrize("width", range(50, 130, 5))
+def test_no_width_cuts_a_number(width: int) -> None:
+    lines = drawn(demo_picture("running", children_done=9, children_failed=1), width=width)
+    shown = " ".join(" ".join(line.strip("│├└─ ") for line in lines).split())
+    for number in (f"{JOB_ID} running 3.0 s", "9/40, 10 under way, 20 waiting, 1 failed", "31 retries 3.0 s"):
+        assert number in shown
+    assert all(len(line) <= width for line in lines)
+
+
+def test_words_are_cut_where_the_terminal_ends() -> None:
+    failed = node("a", "failed", error_message="x" * 300, started_at=CREATED, ended_at="2026-03-14T15:00:02Z")
+    *_, line = drawn(JobPicture(job(), [failed]), width=40)
+    assert line == f"└── ✗ a  failed     2.0 s  {'x' * 12}…"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from graticule.core.errors import NotFound
 from graticule.dag.compile import KnownHandler, Severity
-from graticule.services.workflow_library import load, shipped_folder
+from graticule.services.workflow_library import WorkflowLibrary, load, shipped_folder
 
 HANDLERS = {"echo": KnownHandler("functionapp-tasks", 600)}
 
@@ -50,6 +50,59 @@ def test_a_bad_file_is_reported_and_hides_no_other(tmp_path: Path) -> None:
     files = {Path(problem.file).name for problem in library.problems if problem.severity is Severity.ERROR}
     assert files == {"bad.yaml", "binary.yaml", "huge.yaml", "folder.yaml"}
     assert any(problem.line == 2 and problem.node == "start" for problem in library.problems)
+
+
+def missing(library: WorkflowLibrary, workflow_id: str) -> NotFound:
+    with pytest.raises(NotFound) as caught:
+        library.get(workflow_id)
+    return caught.value
+
+
+def test_a_workflow_whose_file_is_broken_is_told_with_the_file_and_its_first_error(tmp_path: Path) -> None:
+    text = "workflow_id: bad\nodd: 1\nnodes:\n  start: {next: nowhere}\n  other: {handler: none}\n"
+    file = write(tmp_path / "a folder", "ingest.yaml", text=text)
+    library = load([file.parent], HANDLERS)
+    first, *others = library.problems
+    error = missing(library, "bad")
+    assert error.message == f"The workflow 'bad' did not load: {first}"
+    assert f"{file}:2" in error.message
+    assert not any(problem.message in str(error) for problem in others)
+    assert f"graticule workflow validate '{file}'" in (error.hint or "")
+    assert "did not load" not in missing(library, "ingest").message  # it declares another id
+
+
+def test_the_first_problem_that_is_told_of_a_broken_file_is_an_error(tmp_path: Path) -> None:
+    inputs = "{n: {type: integer, required: true, default: 1}}"
+    write(tmp_path, "bad.yaml", text=f"workflow_id: bad\ninputs: {inputs}\nnodes: {{start: {{next: nowhere}}}}\n")
+    library = load([tmp_path], HANDLERS)
+    assert library.problems[0].severity is Severity.WARNING
+    (told,) = [each for each in library.problems if str(each) in missing(library, "bad").message]
+    assert told.severity is Severity.ERROR
+
+
+@pytest.mark.parametrize("content", [b"workflow_id: [", b"workflow_id: Bad Name\nnodes: {}", b"\xff\xfe\x00", b""])
+def test_a_file_without_a_readable_id_is_found_by_its_name(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "unreadable.yml"
+    file.write_bytes(content)
+    library = load([tmp_path], HANDLERS)
+    assert str(file) in missing(library, "unreadable").message
+
+
+@pytest.mark.parametrize("names", [("one.yaml", "z.yaml"), ("one.yaml", "a.yaml")])
+def test_a_broken_file_that_declares_the_id_counts_before_one_of_that_name(
+    tmp_path: Path, names: tuple[str, str]
+) -> None:
+    write(tmp_path, names[0], text="workflow_id: [")
+    declaring = write(tmp_path, names[1], text="workflow_id: one\nnodes: {}")
+    assert str(declaring) in missing(load([tmp_path], HANDLERS), "one").message
+
+
+def test_a_workflow_that_stands_in_two_files_is_told_with_both(tmp_path: Path) -> None:
+    first, second = write(tmp_path, "a.yaml"), write(tmp_path, "b.yaml")
+    error = missing(load([tmp_path], HANDLERS), "one")
+    assert str(first) in error.message
+    assert second.name in error.message
+    assert "validate" not in str(error)  # each file by itself is sound
 
 
 def test_the_later_folder_wins_with_a_warning(tmp_path: Path) -> None:

@@ -1,0 +1,65 @@
+"""docs/jobs.md names every option of `graticule submit`, and shows a job as it is drawn."""
+
+from datetime import datetime, timedelta
+from io import StringIO
+from typing import Any
+
+from rich.console import Console
+from tests.unit.cli.api import CREATED, event, job, node
+from tests.unit.docs.pages import DOCS, codes, page, table
+from typer.main import get_command
+
+from graticule.cli.job_picture import JobPicture
+from graticule.cli.job_tree import render_job
+from graticule.cli.main import app
+
+PAGE = page("jobs.md")
+README = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+BEGAN = datetime.fromisoformat(CREATED)
+CHOSEN = node("is_large", node_type="conditional", output={"next": ["split"]})
+
+
+def test_every_option_of_submit_is_told() -> None:
+    told = {codes(row[0])[0].split()[0] for row in table(PAGE, "| option | what |")}
+    command = get_command(app).get_command(None, "submit")  # type: ignore[attr-defined]
+    options = [set(each.opts) for each in command.params if each.param_type_name == "option"]
+    assert [names for names in options if not names & (told | {"--server"})] == []
+
+
+def drawn(picture: JobPicture, now: datetime) -> list[str]:
+    console = Console(file=StringIO(), width=80)
+    console.print(render_job(picture, 80, now))
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue().splitlines()
+
+
+def nodes_around(split: dict[str, Any], after: str) -> list[dict[str, Any]]:
+    last = [node(name, after) for name in ("gather", "report", "end")]
+    return [node("start"), node("check_size"), CHOSEN, split, node("process_whole", "skipped"), *last]
+
+
+def fan_out(status: str, **values: Any) -> dict[str, Any]:
+    return node("split", status, "fan_out", children_total=40, children_started=40, ready_at=CREATED, **values)
+
+
+def test_a_job_that_runs_is_shown_as_it_is_drawn() -> None:
+    now = BEGAN + timedelta(seconds=0.6)
+    job_id = "01a1def48bfcb83ba59a8506e726643d"
+    picture = JobPicture(job(job_id=job_id), nodes_around(fan_out("running", children_done=34), "pending"))
+    for number in range(16):
+        picture.take(event(number, "node_retry", "split__1", retry_count=1, ready_at=CREATED))
+    for node_id, count, waits in (("split__38", 2, 0.1), ("split__20", 3, 0.5)):
+        picture.take(event(20, "node_failed", node_id, error="failed by chance (rate 0.35)"))
+        ready_at = (now + timedelta(seconds=waits)).isoformat()
+        picture.take(event(21, "node_retry", node_id, retry_count=count, ready_at=ready_at))
+    assert "\n".join(drawn(picture, now)) in PAGE
+
+
+def test_the_readme_shows_the_end_of_the_demonstration_as_it_is_drawn() -> None:
+    ended = (BEGAN + timedelta(seconds=2.3)).isoformat()
+    split = fan_out("completed", children_done=40, ended_at=ended)
+    done = job("completed", job_id="01a1dea25f68cd4eaf042026246c25cd", ended_at=ended)
+    picture = JobPicture(done, nodes_around(split, "completed"))
+    for number in range(19):
+        picture.take(event(number, "node_retry", "split__1", retry_count=1, ready_at=CREATED))
+    assert "\n".join(drawn(picture, BEGAN)) in README
