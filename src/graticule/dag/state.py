@@ -10,6 +10,9 @@ from pydantic import JsonValue
 from graticule.core.models.engine import EventType, NodeType, ResultStatus
 from graticule.core.states import JobStatus, NodeStatus
 
+# Of JSON, all children of a fan-out together: as much as one output may have, for what they give becomes one.
+MAX_FAN_BYTES: Final = 64 * 1024 * 1024
+
 
 class NotLoaded:
     """Stands where an output is that was not read; see `NeedsData`."""
@@ -24,13 +27,21 @@ NOT_LOADED: Final = NotLoaded()
 class NeedsData(Exception):
     """The decision needs outputs that were left out of the state; read them and ask again.
 
-    The evaluator is pure, so asking again costs nothing but time. Templates let it pass.
+    The evaluator is pure, so asking again costs nothing but time. Templates let it pass. Outputs of children that
+    have more than `at_most` bytes together need not be read: their sizes are enough.
     """
 
-    def __init__(self, *, outputs: frozenset[str] = frozenset(), children_of: frozenset[str] = frozenset()) -> None:
-        super().__init__(f"outputs of {sorted(outputs)}, children of {sorted(children_of)}")
+    def __init__(
+        self,
+        *,
+        outputs: frozenset[str] = frozenset(),
+        children_of: frozenset[str] = frozenset(),
+        at_most: int = MAX_FAN_BYTES,
+    ) -> None:
+        super().__init__(f"{len(outputs)} outputs, children of {sorted(children_of)}")
         self.outputs = outputs
         self.children_of = children_of
+        self.at_most = at_most
 
 
 @dataclass(slots=True)
@@ -63,16 +74,17 @@ class NodeState:
     deadline_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ChildOutcome:
     """How one child of a fan-out ended, as its fan-in sees it."""
 
     index: int
     node_id: str
     completed: bool
-    output: JsonValue = None
+    output: JsonValue | NotLoaded = None
     error_message: str | None = None
     key: str | None = None
+    size: int = 0  # bytes of the output as JSON, once it was measured
 
 
 @dataclass(slots=True)
@@ -207,6 +219,8 @@ class Policy:
     queue_dispatch_timeouts: Mapping[str, float] = field(default_factory=dict)  # of queues that have their own
     running_grace_seconds: float = 60.0  # beyond a task's own timeout, which its worker enforces
     max_children: int = 100_000
+    max_children_params_bytes: int = MAX_FAN_BYTES
+    max_gathered_bytes: int = MAX_FAN_BYTES  # that a fan-in takes
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def dispatch_timeout(self, queue: str) -> float:

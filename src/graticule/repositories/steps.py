@@ -31,6 +31,7 @@ NUL_ESCAPE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # not a backslash th
 
 
 Nodes = dict[str, NodeState]
+OutputSources = Sequence[tuple[str, int | None]]  # children, each with the result that still holds its output
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +69,12 @@ class StoredOutput:
 
 @dataclass(frozen=True, slots=True)
 class ChildRow:
-    """How a child stands, with its output."""
+    """How a child stands."""
 
     index: int
     node_id: str
     status: NodeStatus
     task_id: str | None
-    output: StoredOutput
     error_message: str | None
     key: str | None
 
@@ -125,18 +125,24 @@ class StepRepository:
         rows = await self._all("outputs_of_nodes", {"job_id": job_id, "node_ids": list(node_ids)})
         return {node_id: StoredOutput(_value(output), ref) for node_id, output, ref in rows}
 
-    async def child_rows(self, job_id: JobId, parent_node_id: str) -> list[ChildRow]:
-        """Read how all children of a fan-out stand, in index order."""
-        rows = await self._all("outcomes_of_children", {"job_id": job_id, "parent_node_id": parent_node_id})
-        return [
-            ChildRow(index, node_id, NodeStatus(status), task_id, StoredOutput(_value(output), ref), error, key)
-            for index, node_id, status, task_id, output, ref, error, key in rows
-        ]
+    async def child_rows(self, job_id: JobId, parent_node_id: str, indexes: range, error_length: int) -> list[ChildRow]:
+        """Read how children of a fan-out stand, in index order, with so many characters of why they failed."""
+        given = {"job_id": job_id, "parent_node_id": parent_node_id, "first": indexes[0], "last": indexes[-1]}
+        rows = await self._all("outcomes_of_children", {**given, "error_length": error_length})
+        return [ChildRow(index, node_id, NodeStatus(status), *rest) for index, node_id, status, *rest in rows]
 
-    async def result_outputs(self, result_ids: Iterable[int]) -> dict[int, StoredOutput]:
-        """Read the outputs that results carry."""
-        rows = await self._all("outputs_of_results", {"result_ids": list(result_ids)})
-        return {result_id: StoredOutput(_value(output), ref) for result_id, output, ref in rows}
+    async def child_output_sizes(self, job_id: JobId, sources: OutputSources) -> list[tuple[str, int, str | None]]:
+        """Tell how many bytes of JSON the outputs of children have, or where those are stored that no row holds."""
+        return await self._of_sources("sizes_of_child_outputs", job_id, sources)
+
+    async def child_outputs(self, job_id: JobId, sources: OutputSources) -> list[tuple[str, str | None, str | None]]:
+        """Read the outputs of children as JSON text, or where they are stored."""
+        return await self._of_sources("child_outputs", job_id, sources)
+
+    async def _of_sources(self, query: str, job_id: JobId, sources: OutputSources) -> list[Any]:
+        in_rows = [node_id for node_id, result_id in sources if result_id is None]
+        in_results = [result_id for _, result_id in sources if result_id is not None]
+        return await self._all(query, {"job_id": job_id, "node_ids": in_rows, "result_ids": in_results})
 
     # Writing
 

@@ -74,13 +74,26 @@ SELECT node_id, output::text, output_ref FROM dagapp.dag_nodes
 WHERE job_id = %(job_id)s AND node_id = ANY (%(node_ids)s);
 
 -- name: outcomes_of_children
-SELECT fan_out_index, node_id, status, task_id, output::text, output_ref, error_message, fan_out_key
+-- Without the outputs: those that are wanted are read once it is known that they are not too large together.
+SELECT fan_out_index, node_id, status, task_id, left(error_message, %(error_length)s), fan_out_key
 FROM dagapp.dag_nodes
 WHERE job_id = %(job_id)s AND parent_node_id = %(parent_node_id)s
+  AND fan_out_index BETWEEN %(first)s AND %(last)s
 ORDER BY fan_out_index;
 
--- name: outputs_of_results
-SELECT result_id, output::text, output_ref FROM dagapp.dag_task_results WHERE result_id = ANY (%(result_ids)s);
+-- name: sizes_of_child_outputs
+-- An output stands in the child's row, or still in the result that completes it. Null has 4 bytes.
+SELECT node_id, coalesce(octet_length(output::text), 4), output_ref FROM dagapp.dag_nodes
+WHERE job_id = %(job_id)s AND node_id = ANY (%(node_ids)s)
+UNION ALL
+SELECT node_id, coalesce(octet_length(output::text), 4), output_ref FROM dagapp.dag_task_results
+WHERE result_id = ANY (%(result_ids)s);
+
+-- name: child_outputs
+SELECT node_id, output::text, output_ref FROM dagapp.dag_nodes
+WHERE job_id = %(job_id)s AND node_id = ANY (%(node_ids)s)
+UNION ALL
+SELECT node_id, output::text, output_ref FROM dagapp.dag_task_results WHERE result_id = ANY (%(result_ids)s);
 
 -- name: add_jobs
 -- An idempotency key or a deterministic id that is taken adds no row; the caller finds the job that has it.

@@ -1,5 +1,7 @@
 """Outputs too large for a row: they are kept in the storage, and the row has a reference."""
 
+import asyncio
+from collections.abc import Mapping
 from typing import Final
 
 import orjson
@@ -12,6 +14,18 @@ from graticule.storage.local import LocalStorage
 INLINE_BYTES: Final = 1024 * 1024
 LARGEST_BYTES: Final = 64 * 1024 * 1024  # as much as a worker puts aside; a reference may lead elsewhere
 INLINE_CHILD_BYTES: Final = 256 * 1024
+MUCH_BYTES: Final = 1024 * 1024  # of JSON: what takes milliseconds to go through is not done in the loop
+
+
+def _parsed(texts: Mapping[str, str]) -> dict[str, JsonValue]:
+    return {name: orjson.loads(text) for name, text in texts.items()}
+
+
+async def parsed(texts: Mapping[str, str]) -> dict[str, JsonValue]:
+    """Parse outputs that rows hold; many are parsed beside the loop."""
+    if sum(map(len, texts.values())) > MUCH_BYTES:
+        return await asyncio.to_thread(_parsed, texts)
+    return _parsed(texts)
 
 
 class OutputStore:
@@ -25,13 +39,17 @@ class OutputStore:
         if stored.output_ref is None:
             found: JsonValue = stored.output
             return found
-        if await self._storage.size(stored.output_ref) > LARGEST_BYTES:
+        if await self.size(stored.output_ref) > LARGEST_BYTES:
             raise InvalidInput(f"The output {stored.output_ref!r} has more than {LARGEST_BYTES:,} bytes.")
         try:
             value: JsonValue = orjson.loads(await self._storage.get(stored.output_ref))
         except ValueError:
             raise InvalidInput(f"The output {stored.output_ref!r} is not JSON.") from None
         return value
+
+    async def size(self, output_ref: str) -> int:
+        """Tell how many bytes a stored output has."""
+        return await self._storage.size(output_ref)
 
     async def keep(self, value: JsonValue, path: str) -> tuple[JsonValue, str | None]:
         """Give what the row holds: the value itself, or the reference under which it is stored now."""

@@ -1,18 +1,21 @@
 """What a step reads: the jobs with what happened to them, and the outputs that a decision turns out to need."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pydantic import JsonValue
 
+from graticule.core.errors import StaleVersion
 from graticule.core.ids import JobId
 from graticule.core.models.engine import NodeType, ResultStatus
 from graticule.core.states import NodeStatus
+from graticule.dag.deciding.aggregation import ERROR_LENGTH
 from graticule.dag.deciding.fan_out import releasable
 from graticule.dag.graph import Graph
 from graticule.dag.state import (
+    NOT_LOADED,
     CancelRequested,
     ChildOutcome,
     DeadlinePassed,
@@ -22,10 +25,19 @@ from graticule.dag.state import (
     Reported,
     Resumed,
 )
-from graticule.repositories.steps import ChildRow, JobRow, JobSnapshot, Nodes, StepRepository, StoredOutput
-from graticule.services.outputs import OutputStore
+from graticule.repositories.steps import (
+    ChildRow,
+    JobRow,
+    JobSnapshot,
+    Nodes,
+    OutputSources,
+    StepRepository,
+    StoredOutput,
+)
+from graticule.services.outputs import MUCH_BYTES, OutputStore, parsed
 
 RESULTS_PER_STEP: Final = 1000
+CHILDREN_AT_ONCE: Final = 1000  # of a fan-in: more are read in portions, and gathered beside the loop
 UNDER_WAY: Final = frozenset({NodeStatus.DISPATCHED, NodeStatus.RUNNING})
 
 
@@ -107,32 +119,64 @@ class StepReader:
         for fan_out, retry_count in (await self._steps.last_retry_counts(job_id)).items():
             nodes[fan_out] = replace(nodes[fan_out], retry_count=retry_count + 1)
 
-    async def supply(self, read: ReadJob, needed: NeedsData) -> None:
-        """Read outputs that the evaluator asked for."""
-        job_id, state = read.job.job_id, read.state
-        if needed.outputs:
-            stored = await self._steps.outputs(job_id, needed.outputs) | _stored_by_results(read, needed.outputs)
-            for node_id, output in stored.items():
-                _put(read, node_id, await self._outputs.read(output))
+    async def supply(self, read: ReadJob, needed: NeedsData) -> bool:
+        """Read what the evaluator asked for, and tell whether it is so much that it takes a while to go through."""
         for fan_out in needed.children_of:
-            state.children[fan_out] = await self._outcomes(job_id, fan_out, read.results)
+            read.state.children[fan_out] = await self._outcomes(read, fan_out)
+        ended = _completed_children(read.state, needed.outputs)
+        others = needed.outputs - ended.keys()
+        has_large = bool(others) and await self._supply_nodes(read, others)
+        if ended:
+            await self._supply_children(read, ended, needed.at_most)
+        size = sum(outcome.size for outcome in ended.values())
+        return has_large or size > MUCH_BYTES or _most_children(read.state) > CHILDREN_AT_ONCE
 
-    async def _outcomes(self, job_id: JobId, fan_out: str, results: Sequence[Reported]) -> list[ChildOutcome]:
-        rows = await self._steps.child_rows(job_id, fan_out)
+    async def _supply_nodes(self, read: ReadJob, node_ids: Iterable[str]) -> bool:
+        """Read outputs of nodes, and tell whether one of them was too large for its row."""
+        stored = await self._steps.outputs(read.job.job_id, node_ids) | _stored_by_results(read, node_ids)
+        for node_id, output in stored.items():
+            _put(read, node_id, await self._outputs.read(output))
+        return any(output.output_ref is not None for output in stored.values())
+
+    async def _outcomes(self, read: ReadJob, fan_out: str) -> list[ChildOutcome]:
+        """Read how the children of a fan-out ended, without their outputs."""
         # The first report of a task's end counts, so the last to be put in is the first.
-        reported = {result.task_id: result for result in reversed(results) if result.status is not ResultStatus.RUNNING}
-        fresh = await self._steps.result_outputs([each.result_id for each in reported.values() if each.result_id])
-        return [await self._outcome(row, _end_in_this_step(row, reported), fresh) for row in rows]
+        reported = {
+            result.task_id: result for result in reversed(read.results) if result.status is not ResultStatus.RUNNING
+        }
+        found: list[ChildOutcome] = []
+        total = read.state.nodes[fan_out].children_total
+        for first in range(0, total, CHILDREN_AT_ONCE):
+            indexes = range(first, min(first + CHILDREN_AT_ONCE, total))
+            rows = await self._steps.child_rows(read.job.job_id, fan_out, indexes, ERROR_LENGTH + 1)
+            found += [_outcome(row, _end_in_this_step(row, reported)) for row in rows]
+        return found
 
-    async def _outcome(self, row: ChildRow, result: Reported | None, fresh: Mapping[int, StoredOutput]) -> ChildOutcome:
-        """Give how a child ended: as its row says, or as was reported in this very step."""
-        if result is None:
-            completed, error, output = row.status is NodeStatus.COMPLETED, row.error_message, row.output
-        else:
-            completed, error = result.status is ResultStatus.COMPLETED, result.error_message
-            output = fresh[result.result_id or 0]
-        value = await self._outputs.read(output) if completed else None
-        return ChildOutcome(row.index, row.node_id, completed, value, error, row.key)
+    async def _supply_children(self, read: ReadJob, ended: Mapping[str, ChildOutcome], at_most: int) -> None:
+        """Read the outputs of children, unless they turn out to be too large together: then their sizes are told."""
+        sources = [*_sources(read, ended)]
+        if not await self._measure(read.job.job_id, sources, ended, at_most):
+            return
+        for portion in _portions(sources):
+            rows = await self._steps.child_outputs(read.job.job_id, portion)
+            if len(rows) < len(portion):
+                raise StaleVersion("Children of a fan-out were removed while their outputs were read.")
+            in_rows = await parsed({node_id: text or "null" for node_id, text, ref in rows if ref is None})
+            for node_id, _, ref in rows:
+                stored = StoredOutput(in_rows.get(node_id), ref)
+                ended[node_id].output = await self._outputs.read(stored)
+
+    async def _measure(
+        self, job_id: JobId, sources: OutputSources, ended: Mapping[str, ChildOutcome], at_most: int
+    ) -> bool:
+        """Tell children the sizes of their outputs, until these are too large together; tell whether they are not."""
+        for portion in _portions(sources):
+            for node_id, size, ref in await self._steps.child_output_sizes(job_id, portion):
+                ended[node_id].size = size if ref is None else await self._outputs.size(ref)
+                at_most -= ended[node_id].size
+                if at_most < 0:
+                    return False
+        return True
 
 
 def _put(read: ReadJob, node_id: str, value: JsonValue) -> None:
@@ -153,6 +197,43 @@ def _stored_by_results(read: ReadJob, node_ids: Iterable[str]) -> dict[str, Stor
         for result in reversed(read.results)
         if result.task_id in tasks and result.status is ResultStatus.COMPLETED and result.output_ref
     }
+
+
+def _completed_children(state: JobState, node_ids: Collection[str]) -> dict[str, ChildOutcome]:
+    """Give those of the nodes that are children which completed, as far as it was read how children ended."""
+    return {
+        outcome.node_id: outcome
+        for outcomes in state.children.values()
+        for outcome in outcomes
+        if outcome.completed and outcome.node_id in node_ids
+    }
+
+
+def _sources(read: ReadJob, node_ids: Iterable[str]) -> Iterator[tuple[str, int | None]]:
+    """Tell of children where their outputs are: in the result, if it is one of this very step, or else in the row."""
+    tasks = {node.task_id for node in read.state.nodes.values() if node.status in UNDER_WAY}
+    results = {
+        result.node_id: result.result_id
+        for result in reversed(read.results)
+        if result.status is ResultStatus.COMPLETED and result.task_id in tasks
+    }
+    return ((node_id, results.get(node_id)) for node_id in node_ids)
+
+
+def _portions(sources: OutputSources) -> Iterator[OutputSources]:
+    return (sources[first : first + CHILDREN_AT_ONCE] for first in range(0, len(sources), CHILDREN_AT_ONCE))
+
+
+def _most_children(state: JobState) -> int:
+    return max(map(len, state.children.values()), default=0)
+
+
+def _outcome(row: ChildRow, result: Reported | None) -> ChildOutcome:
+    """Give how a child ended: as its row says, or as was reported in this very step."""
+    completed, error = row.status is NodeStatus.COMPLETED, row.error_message
+    if result is not None:
+        completed, error = result.status is ResultStatus.COMPLETED, result.error_message
+    return ChildOutcome(row.index, row.node_id, completed, NOT_LOADED if completed else None, error, row.key)
 
 
 def _end_in_this_step(row: ChildRow, reported: Mapping[str, Reported]) -> Reported | None:

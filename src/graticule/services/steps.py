@@ -99,7 +99,7 @@ class StepService:
     async def _decide(self, reader: StepReader, read: ReadJob, now: datetime) -> DecidedJob:
         try:
             decision = await self._evaluated(reader, read, now)
-        except (Unavailable, TransactionAborted):
+        except (StaleVersion, Unavailable, TransactionAborted):
             raise  # the step is repeated
         except Exception as error:
             if read.wake.resumed is not None:
@@ -110,15 +110,18 @@ class StepService:
 
     async def _evaluated(self, reader: StepReader, read: ReadJob, now: datetime) -> Decision:
         """Ask the evaluator, and read what it turns out to need."""
+        is_much = False
         while True:
             try:
-                return await self.evaluate(read.graph, read.state, read.happenings(), now)
+                return await self.evaluate(read.graph, read.state, read.happenings(), now, is_much=is_much)
             except NeedsData as needed:
-                await reader.supply(read, needed)
+                is_much |= await reader.supply(read, needed)
 
-    async def evaluate(self, graph: Graph, state: JobState, happened: Sequence[Happening], now: datetime) -> Decision:
-        """Ask the evaluator; where a large list may have to be expanded, beside the loop, which goes on meanwhile."""
-        if _may_expand(graph, state):
+    async def evaluate(
+        self, graph: Graph, state: JobState, happened: Sequence[Happening], now: datetime, *, is_much: bool = False
+    ) -> Decision:
+        """Ask the evaluator; beside the loop, which goes on meanwhile, if it is given much or may expand a list."""
+        if is_much or _may_expand(graph, state):
             return await asyncio.to_thread(advance, graph, state, happened, now, self.policy)
         return advance(graph, state, happened, now, self.policy)
 

@@ -248,7 +248,7 @@ def gathered(aggregation: str, *outputs: JsonValue) -> PlayedJob:
     [
         ("collect", ["a", None, {"b": 1}], {"results": ["a", None, {"b": 1}], "count": 3}),
         ("concat", [[1], [], [2, [3]]], {"results": [1, 2, [3]], "count": 3}),
-        ("sum", [1, 2.5, {"a": 3, "b": "x", "c": True, "d": 4}, "5", None, False, [6]], {"total": 10.5, "count": 7}),
+        ("sum", [1, 2.5, {"a": 3, "b": "x", "c": True, "d": 4}, "5", None, False, [6]], {"total": 16.5, "count": 7}),
         ("first", ["a", "b"], {"result": "a", "count": 2}),
         ("last", ["a", "b"], {"result": "b", "count": 2}),
     ],

@@ -1,7 +1,10 @@
 """Many become one: what a fan-in makes of the outputs of a fan-out's children."""
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
+import orjson
 from pydantic import JsonValue
 
 from graticule.core.states import NodeStatus
@@ -11,14 +14,20 @@ from graticule.dag.deciding.step import ENDED, Step
 from graticule.dag.graph import Aggregation, NodeSpec
 from graticule.dag.state import ChildOutcome, NeedsData, NodeState, NotLoaded
 
+ERROR_LENGTH: Final = 500  # of a failed child's reason, which stands in full at the child
+FRAME_BYTES: Final = 64  # around the outputs: the names, the brackets and the count
+WHOLE_NUMBERS: Final = range(-(2**63), 2**64)  # that a row can hold
+
 
 def gather(step: Step, spec: NodeSpec) -> dict[str, JsonValue]:
     """Give the output of a fan-in whose fan-out has ended."""
     outcomes = _outcomes(step, str(spec.fan_out))
-    output = _AGGREGATIONS[spec.aggregation]([outcome for outcome in outcomes if outcome.completed])
-    failed = [outcome for outcome in outcomes if not outcome.completed]
+    completed = [outcome for outcome in outcomes if outcome.completed]
+    failed = [_failure(outcome) for outcome in outcomes if not outcome.completed]
+    outputs = _outputs(step, spec, _wanted(spec.aggregation, completed), failed)
+    output = _AGGREGATIONS[spec.aggregation](outputs, len(completed))
     if failed:
-        output["failed"] = [_failure(outcome) for outcome in failed]
+        output["failed"] = failed
     return output
 
 
@@ -30,26 +39,19 @@ def _outcomes(step: Step, fan_out: str) -> Sequence[ChildOutcome]:
     if fan_out not in step.job.children:
         raise NeedsData(children_of=frozenset({fan_out}))
     found = {outcome.index: outcome for outcome in step.job.children[fan_out]}
-    missing = set()
     for child in step.children(fan_out):
         if child.status in ENDED and _overrides(child, found):
             found[child.fan_out_index or 0] = _outcome(child)
-            missing |= {child.node_id} if _is_missing(child) else set()
-    if missing:
-        raise NeedsData(outputs=frozenset(missing), children_of=frozenset({fan_out}))
     if len(found) != total:
         raise ValueError(f"Fan-out {fan_out!r} has {total} children, and the outcomes of {len(found)} were given.")
     return [found[index] for index in sorted(found)]
 
 
 def _overrides(child: NodeState, found: Mapping[int, ChildOutcome]) -> bool:
-    """Prefer the node to what was read, unless its output was left out and what was read has it."""
+    """Prefer the node to what was read, unless its output was left out and what was read leads to it."""
     known = found.get(child.fan_out_index or 0)
-    return not (_is_missing(child) and known is not None and known.completed)
-
-
-def _is_missing(child: NodeState) -> bool:
-    return isinstance(stored_output(child.output, child.output_ref), NotLoaded)
+    is_missing = isinstance(stored_output(child.output, child.output_ref), NotLoaded)
+    return not (is_missing and known is not None and known.completed)
 
 
 def _outcome(child: NodeState) -> ChildOutcome:
@@ -57,56 +59,112 @@ def _outcome(child: NodeState) -> ChildOutcome:
         index=child.fan_out_index or 0,
         node_id=child.node_id,
         completed=child.status is NodeStatus.COMPLETED,
-        output=None if isinstance(child.output, NotLoaded) else child.output,
+        output=stored_output(child.output, child.output_ref),
         error_message=child.error_message,
         key=child.fan_out_key,
     )
 
 
 def _failure(outcome: ChildOutcome) -> JsonValue:
+    error = outcome.error_message or ""
     return {
         "index": outcome.index,
         "key": outcome.key,
         "node_id": outcome.node_id,
-        "error": outcome.error_message,
+        "error": error if len(error) <= ERROR_LENGTH else f"{error[:ERROR_LENGTH]}…",
     }
 
 
-def _collect(outcomes: Sequence[ChildOutcome]) -> dict[str, JsonValue]:
-    return {"results": [outcome.output for outcome in outcomes], "count": len(outcomes)}
+def _wanted(aggregation: Aggregation, completed: Sequence[ChildOutcome]) -> Sequence[ChildOutcome]:
+    """Give the children whose outputs are needed."""
+    if aggregation is Aggregation.FIRST:
+        return completed[:1]
+    return completed[-1:] if aggregation is Aggregation.LAST else completed
 
 
-def _concat(outcomes: Sequence[ChildOutcome]) -> dict[str, JsonValue]:
+def _outputs(
+    step: Step, spec: NodeSpec, wanted: Sequence[ChildOutcome], failed: Sequence[JsonValue]
+) -> dict[str, JsonValue]:
+    """Give the outputs by child, in order; they are not even asked for when they are known to be too large."""
+    limit = step.policy.max_gathered_bytes
+    beside = FRAME_BYTES + len(wanted) + (len(orjson.dumps(failed)) if failed else 0)  # with commas, and what failed
+    size = sum(outcome.size for outcome in wanted)
+    if size + beside > limit:
+        measured = sum(outcome.size > 0 for outcome in wanted) + len(failed)
+        raise CannotRun(
+            f"What {measured:,} of the {step.node(str(spec.fan_out)).children_total:,} children of fan-out "
+            f"'{spec.fan_out}' gave has {size + beside:,} bytes of JSON together; at most {limit:,} are gathered. "
+            "Let the children give less: write what is large to the storage and return references to it."
+        )
+    outputs = {each.node_id: each.output for each in wanted if not isinstance(each.output, NotLoaded)}
+    if len(outputs) < len(wanted):
+        missing = frozenset(outcome.node_id for outcome in wanted) - outputs.keys()
+        raise NeedsData(outputs=missing, at_most=limit - beside)
+    return outputs
+
+
+Outputs = Mapping[str, JsonValue]
+
+
+def _collect(outputs: Outputs, count: int) -> dict[str, JsonValue]:
+    return {"results": [*outputs.values()], "count": count}
+
+
+def _concat(outputs: Outputs, count: int) -> dict[str, JsonValue]:
     results: list[JsonValue] = []
-    for outcome in outcomes:
-        if not isinstance(outcome.output, list):
-            raise CannotRun(f"concat: the output of child {outcome.node_id} is not a list.")
-        results += outcome.output
+    for node_id, output in outputs.items():
+        if not isinstance(output, list):
+            raise CannotRun(f"concat: the output of child {node_id} is not a list.")
+        results += output
     return {"results": results, "count": len(results)}
 
 
-def _sum(outcomes: Sequence[ChildOutcome]) -> dict[str, JsonValue]:
-    return {"total": sum(_numbers(outcome.output) for outcome in outcomes), "count": len(outcomes)}
+def _sum(outputs: Outputs, count: int) -> dict[str, JsonValue]:
+    try:
+        return {"total": _total(_numbers(outputs.values())), "count": count}
+    except OverflowError:
+        raise CannotRun("sum: the total is too large a number.") from None
 
 
-def _numbers(output: JsonValue) -> float:
-    """Add up the numbers of one output: itself, or the values of a mapping."""
-    values = output.values() if isinstance(output, dict) else (output,)
-    return sum(value for value in values if isinstance(value, int | float) and not isinstance(value, bool))
+def _total(numbers: Iterable[int | float]) -> int | float:
+    """Add numbers up; in any order they come to the same."""
+    whole, floats = 0, []
+    for number in numbers:
+        if isinstance(number, int):
+            whole += number
+        else:
+            floats.append(number)
+    if floats:
+        return math.fsum([whole, *floats])
+    if whole not in WHOLE_NUMBERS:
+        raise OverflowError
+    return whole
 
 
-def _first(outcomes: Sequence[ChildOutcome]) -> dict[str, JsonValue]:
-    return {"result": outcomes[0].output if outcomes else None, "count": len(outcomes)}
+def _numbers(values: Iterable[JsonValue]) -> Iterator[int | float]:
+    """Find the numbers in values, at any depth, in no order. Neither a truth value nor what is not finite is one."""
+    ahead = [*values]
+    while ahead:
+        value = ahead.pop()
+        if isinstance(value, dict):
+            ahead.extend(value.values())
+        elif isinstance(value, list):
+            ahead.extend(value)
+        elif isinstance(value, float):
+            if math.isfinite(value):
+                yield value
+        elif isinstance(value, int) and not isinstance(value, bool):
+            yield value
 
 
-def _last(outcomes: Sequence[ChildOutcome]) -> dict[str, JsonValue]:
-    return {"result": outcomes[-1].output if outcomes else None, "count": len(outcomes)}
+def _one(outputs: Outputs, count: int) -> dict[str, JsonValue]:
+    return {"result": next(iter(outputs.values()), None), "count": count}
 
 
-_AGGREGATIONS: Mapping[Aggregation, Callable[[Sequence[ChildOutcome]], dict[str, JsonValue]]] = {
+_AGGREGATIONS: Mapping[Aggregation, Callable[[Outputs, int], dict[str, JsonValue]]] = {
     Aggregation.COLLECT: _collect,
     Aggregation.CONCAT: _concat,
     Aggregation.SUM: _sum,
-    Aggregation.FIRST: _first,
-    Aggregation.LAST: _last,
+    Aggregation.FIRST: _one,
+    Aggregation.LAST: _one,
 }

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import orjson
 from pydantic import JsonValue
 
 from graticule.core.models.engine import EventType
@@ -25,7 +26,18 @@ def expand(step: Step, spec: NodeSpec) -> list[NodeState]:
     items = _items(step, spec, context)
     params = ParamsTemplate(step.task_spec(parent).params).for_items(context)
     key = _key_of(spec, context)
-    return [new_child(parent, index, key(item, index), params(item, index)) for index, item in enumerate(items)]
+    size, children = 0, []
+    for index, item in enumerate(items):
+        child = new_child(parent, index, key(item, index), params(item, index))
+        size += _params_size(child)
+        if size > step.policy.max_children_params_bytes:
+            raise CannotRun(
+                f"The parameters of {index + 1:,} of the {len(items):,} children of fan-out '{spec.node_id}' have "
+                f"{size:,} bytes of JSON together; at most {step.policy.max_children_params_bytes:,} are allowed. "
+                "Hand the children references to what is large, such as a path in the storage."
+            )
+        children.append(child)
+    return children
 
 
 def launch(step: Step, spec: NodeSpec, children: list[NodeState]) -> None:
@@ -93,6 +105,13 @@ def _items(step: Step, spec: NodeSpec, context: Mapping[str, Any]) -> list[JsonV
             f"at most {step.policy.max_children} are allowed."
         )
     return list(source)
+
+
+def _params_size(child: NodeState) -> int:
+    try:
+        return len(orjson.dumps(child.input_params))
+    except TypeError as error:
+        raise CannotRun(f"The parameters of child {child.node_id} cannot be written as JSON: {error}.") from error
 
 
 def _told(value: object) -> str:
