@@ -29,6 +29,7 @@ class Intake:
         self._owner_id = owner_id
         self._queue = settings.job_queue_name
         self._limit = settings.max_active_jobs
+        self.is_full = False  # it left messages, for there was no room
 
     async def take(self) -> None:
         """Make jobs of the messages that wait, until there are none or this instance has enough."""
@@ -39,7 +40,8 @@ class Intake:
     async def _claim(self) -> list[JobMessage]:
         async with self._database.connection() as connection:
             room = self._limit - await OwnershipRepository(connection).count_active(self._owner_id)
-            if room <= 0:
+            self.is_full = room <= 0
+            if self.is_full:
                 return []
             limit = min(room, MESSAGES_AT_ONCE)
             return await MessageRepository(connection).claim(self._owner_id, self._queue, limit, LEASE_SECONDS)

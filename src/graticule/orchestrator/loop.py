@@ -169,6 +169,8 @@ class OrchestratorLoop:
             self._alarms.add(outcome.retries)
             for job_id in outcome.unfinished:
                 self._inbox.add(job_id)
+            if outcome.some_ended and self._intake.is_full:
+                self._messages_wait.set()
 
     async def _give_up(self, job_id: JobId, error: Exception) -> None:
         """Fail a job whose step cannot be taken; one that cannot even be read must not hold up the others."""

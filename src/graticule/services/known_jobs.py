@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from graticule.core.ids import JobId
-from graticule.core.states import JobStatus
+from graticule.dag.deciding.step import ACTIVE
 from graticule.repositories.steps import JobSnapshot
 
 TEXT_KEPT: Final = 16 * 1024 * 1024  # of all jobs together, as JSON; in memory it is a few times as much
@@ -38,7 +38,7 @@ class KnownJobs(Mapping[JobId, JobSnapshot]):
     def keep(self, snapshot: JobSnapshot) -> None:
         """Keep a job that goes on; others make room."""
         self.take([snapshot.job.job_id])
-        if snapshot.job.status in {JobStatus.PENDING, JobStatus.RUNNING}:
+        if snapshot.job.status in ACTIVE:
             self._jobs[snapshot.job.job_id] = snapshot
             self._size += snapshot.size
         while self._size > TEXT_KEPT:

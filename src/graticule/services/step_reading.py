@@ -13,6 +13,7 @@ from graticule.core.models.engine import NodeType, ResultStatus
 from graticule.core.states import NodeStatus
 from graticule.dag.deciding.aggregation import ERROR_LENGTH
 from graticule.dag.deciding.fan_out import releasable
+from graticule.dag.deciding.step import UNDER_WAY
 from graticule.dag.graph import Graph
 from graticule.dag.state import (
     NOT_LOADED,
@@ -38,7 +39,6 @@ from graticule.services.outputs import MUCH_BYTES, OutputStore, parsed
 
 RESULTS_PER_STEP: Final = 1000
 CHILDREN_AT_ONCE: Final = 1000  # of a fan-in: more are read in portions, and gathered beside the loop
-UNDER_WAY: Final = frozenset({NodeStatus.DISPATCHED, NodeStatus.RUNNING})
 
 
 @dataclass(slots=True)

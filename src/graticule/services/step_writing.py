@@ -3,12 +3,13 @@
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from graticule.core.channels import CANCELLED, EVENTS, queue_channel
 from graticule.core.ids import JobId
 from graticule.core.models.engine import NodeType, ResultStatus
 from graticule.core.states import NodeStatus
+from graticule.dag.deciding.step import UNDER_WAY
 from graticule.dag.graph import Graph
 from graticule.dag.state import NOT_LOADED, Decision, JobState, NodeChange, NodeState, NotLoaded, Reported
 from graticule.repositories.step_parts import Part, portions
@@ -16,7 +17,6 @@ from graticule.repositories.steps import JobSnapshot, StepRepository, document
 from graticule.services.outputs import OutputStore
 
 Row = dict[str, Any]
-UNDER_WAY: Final = frozenset({NodeStatus.DISPATCHED, NodeStatus.RUNNING})
 SHARED = (
     *("node_id", "status", "retry_count", "retry_base", "task_id", "error_message", "input_params"),
     *("children_total", "children_started", "ready_at", "dispatched_at", "started_at", "ended_at", "deadline_at"),

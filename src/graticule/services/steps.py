@@ -10,7 +10,8 @@ from typing import Final
 from graticule.core.errors import GraticuleError, StaleVersion, TransactionAborted, Unavailable
 from graticule.core.ids import JobId, OwnerId, WorkflowHash
 from graticule.core.models.engine import NodeType
-from graticule.core.states import JobStatus, NodeStatus
+from graticule.core.states import NodeStatus
+from graticule.dag.deciding.step import ACTIVE
 from graticule.dag.evaluate import advance, give_up
 from graticule.dag.graph import Graph
 from graticule.dag.state import Decision, Happening, JobState, NeedsData, Policy
@@ -34,6 +35,7 @@ class StepOutcome:
 
     unfinished: set[JobId]  # more results wait
     retries: list[tuple[datetime, JobId, str]]  # nodes that wait for their backoff
+    some_ended: bool = False
 
 
 class StepService:
@@ -91,7 +93,7 @@ class StepService:
             steps = StepRepository(connection, self.owner_id)
             reader = StepReader(steps, self.outputs, partial(self.graph, connection))
             for read in await reader.read({job_id: Wake()}, {}):
-                if read.job.status in {JobStatus.PENDING, JobStatus.RUNNING}:
+                if read.job.status in ACTIVE:
                     decision = give_up(read.graph, read.state, _told(error), now, self.policy)
                     decided = DecidedJob(read.snapshot, read.graph, read.state, decision)
                     await write_decisions(steps, self.outputs, [decided], now)
@@ -152,8 +154,10 @@ def _told(error: Exception) -> str:
     return f"the engine could not go on: {reason}"
 
 
-def _outcome(found: Iterable[ReadJob], decided: Iterable[DecidedJob]) -> StepOutcome:
-    return StepOutcome({read.job.job_id for read in found if read.more}, _retries(decided))
+def _outcome(found: Iterable[ReadJob], decided: Sequence[DecidedJob]) -> StepOutcome:
+    unfinished = {read.job.job_id for read in found if read.more}
+    some_ended = any(job.decision.job_status not in ACTIVE for job in decided)
+    return StepOutcome(unfinished, _retries(decided), some_ended)
 
 
 def _retries(decided: Iterable[DecidedJob]) -> list[tuple[datetime, JobId, str]]:

@@ -146,7 +146,7 @@ async def test_an_instance_that_has_enough_leaves_messages_for_the_others(new_in
 async def test_a_full_instance_takes_messages_again_when_it_has_room(
     new_instance: NewInstance, database: TestDatabase
 ) -> None:
-    instance = new_instance(FLOW, max_active_jobs=1, orchestrator_poll_interval=0.1)
+    instance = new_instance(FLOW, max_active_jobs=1, orchestrator_poll_interval=600)  # it waits for no poll
     for number in range(3):
         await send(instance, f"m{number}")
     async with instance.running(), working(database, echo):
