@@ -6,6 +6,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,11 @@ class Engine:
             f"/api/v1/jobs/{job_id}", self.up.ports["orchestrator"], headers=headers
         ).json()
         return found
+
+    def moments(self, job_id: str) -> dict[str, datetime]:
+        """Tell when events of each kind came last."""
+        events = map(json.loads, self.ok("events", job_id, "--json").splitlines())
+        return {event["event_type"]: datetime.fromisoformat(event["created_at"]) for event in events}
 
     def until_running(self, job_id: str, node: str) -> None:
         eventually(lambda: node in self.job(job_id)["progress"]["current"], f"{node} under way")
@@ -193,6 +199,9 @@ def test_a_job_is_cancelled_while_its_task_runs_and_the_watcher_hears_of_it(engi
     finally:
         watcher.close()
     assert engine.job(job_id)["status"] == "cancelled"
+    eventually(lambda: "result_ignored" in engine.moments(job_id), "the handler's end")
+    moments = engine.moments(job_id)
+    assert moments["result_ignored"] - moments["job_cancelled"] < timedelta(seconds=2)
 
 
 def test_an_interrupted_watcher_says_that_the_job_goes_on(engine: Engine) -> None:
