@@ -149,6 +149,7 @@ class OrchestratorLoop:
             except (Unavailable, TransactionAborted):
                 for job_id, wake in wakes.items():
                     self._inbox.add(job_id, wake)
+                self._look.set()  # what was written, and not answered, may have set alarms
                 raise
             finally:
                 self._inbox.release(set(wakes))
@@ -237,7 +238,7 @@ async def _persistently(part: Callable[[], Awaitable[None]]) -> None:
             _log.warning("the loop waits for the database", part=part.__name__, error=error.message)
         except Exception:
             _log.exception("a part of the loop failed and is begun anew", part=part.__name__)
-        if asyncio.get_running_loop().time() - began > LONGEST_PAUSE_SECONDS:
+        if asyncio.get_running_loop().time() - began > pause:  # it went well for a while
             pause = FIRST_PAUSE_SECONDS
         await asyncio.sleep(pause)
         pause = min(pause * 2, LONGEST_PAUSE_SECONDS)

@@ -1,12 +1,13 @@
 -- Who decides for which job. Every change of hands raises the epoch: what the former owner still writes is void.
 
 -- name: request_cancel
--- Anyone may ask; only the owner ends the job, and it is told at once.
+-- Anyone may ask; only the owner ends the job, and it is told at once. Asking again changes nothing: the step that ends
+-- the job is not to be taken anew for it.
 WITH asked AS (
     UPDATE dagapp.dag_jobs
     SET cancel_requested_at = coalesce(cancel_requested_at, %(now)s),
         cancel_requested_by = CASE WHEN cancel_requested_at IS NULL THEN %(actor)s ELSE cancel_requested_by END,
-        updated_at = %(now)s
+        updated_at = CASE WHEN cancel_requested_at IS NULL THEN %(now)s ELSE updated_at END
     WHERE job_id = %(job_id)s AND status IN ('pending', 'running')
     RETURNING job_id, owner_id
 )

@@ -22,7 +22,11 @@ class Part(StrEnum):
     EVENTS = "events"
     PROCESSED_RESULTS = "processed_results"
     JOBS = "jobs"
+    OTHER_JOBS = "other_jobs"
     NOTIFICATIONS = "notifications"
+
+
+VERSIONED: Final = frozenset({Part.JOBS, Part.OTHER_JOBS})
 
 
 @cache
@@ -36,8 +40,7 @@ def write_statement(parts: tuple[Part, ...]) -> NumberedQuery:
 def portions(parts: Mapping[Part, Sequence[Row]]) -> list[dict[Part, Sequence[Row]]]:
     """Share rows out among statements, in order; the jobs come with the last, for that gives them a new version."""
     count = max(1, -(-max(map(len, parts.values()), default=0) // CHUNK))
-    shared = [{part: rows[n * CHUNK : (n + 1) * CHUNK] for part, rows in parts.items()} for n in range(count)]
-    for portion in shared:
-        portion[Part.JOBS] = ()
-    shared[-1][Part.JOBS] = parts.get(Part.JOBS, ())
+    others = {part: rows for part, rows in parts.items() if part not in VERSIONED}
+    shared = [{part: rows[n * CHUNK : (n + 1) * CHUNK] for part, rows in others.items()} for n in range(count)]
+    shared[-1] |= {part: rows for part, rows in parts.items() if part in VERSIONED}
     return shared

@@ -146,6 +146,15 @@ WHERE job.job_id = changed.job_id AND job.status::text = changed.before::text
   AND changed.job_id = ANY (%(job_ids)s) AND (SELECT intact FROM fence)
 RETURNING 1;
 
+-- name: other_jobs
+-- Those whose status stays get a new version all the same. A step whose connection broke, and that is taken anew while
+-- the server still writes it, is thus written once.
+UPDATE dagapp.dag_jobs
+SET updated_at = %(now)s
+WHERE job_id = ANY (ARRAY(SELECT given ->> 'job_id' FROM json_array_elements(%(other_jobs)s) AS given))
+  AND (SELECT intact FROM fence)
+RETURNING 1;
+
 -- name: notifications
 SELECT pg_notify(channel, payload)
 FROM json_to_recordset(%(notifications)s) AS told (channel text, payload text)

@@ -184,8 +184,11 @@ class StepRepository:
         with domain_errors("write step"):
             try:
                 await self._run(write_statement(present), given)
-            except (DivisionByZero, UniqueViolation) as error:
-                raise StaleVersion("A job was changed, or taken by another, while its step was decided.") from error
+            except DivisionByZero as error:
+                raise StaleVersion("The step could not be written: a row is not as it was read.") from error
+            except UniqueViolation as error:
+                name = error.diag.constraint_name
+                raise StaleVersion(f"The step could not be written: a row is there already ({name}).") from error
 
     def _versions(self, jobs: Iterable[JobRow]) -> dict[str, Any]:
         """Name jobs as they were read."""

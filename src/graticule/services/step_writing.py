@@ -42,8 +42,14 @@ class DecidedJob:
 
     @property
     def moves_job(self) -> bool:
-        """Tell whether the job's own row is written."""
+        """Tell whether the job gets another status, or a reason."""
         return self.decision.job_status is not self.decision.job_before or self.decision.error_message is not None
+
+    @property
+    def writes(self) -> bool:
+        """Tell whether there is anything to write."""
+        decision = self.decision
+        return bool(self.results or decision.changes or decision.created or decision.events or self.moves_job)
 
     def row(self, **values: Any) -> Row:
         """Give a row of this job."""
@@ -55,9 +61,9 @@ class DecidedJob:
 
     def after(self, now: datetime) -> JobSnapshot:
         """Give the job as its rows say once the decision is written."""
-        job = self.snapshot.job
-        if self.moves_job:
-            job = replace(job, status=self.decision.job_status, updated_at=now)
+        if not self.writes:
+            return self.snapshot
+        job = replace(self.snapshot.job, status=self.decision.job_status, updated_at=now)
         changed = [change.node for change in self.decision.changes if change.node.node_id in self.graph.nodes]
         nodes = {**self.snapshot.nodes, **{node.node_id: _without_output(node) for node in changed}}
         return JobSnapshot(job, nodes, self.snapshot.size + sum(map(_grown, changed)))
@@ -67,6 +73,9 @@ async def write_decisions(
     steps: StepRepository, outputs: OutputStore, decided: Sequence[DecidedJob], now: datetime
 ) -> None:
     """Write all changes, tasks and events, and notify those who wait for them."""
+    decided = [job for job in decided if job.writes]
+    if not decided:
+        return
     parts: dict[Part, list[Row]] = {
         Part.NODES: [row for job in decided async for row in _nodes(outputs, job)],
         Part.COMPLETED_CHILDREN: _completed_children(decided),
@@ -75,14 +84,14 @@ async def write_decisions(
         Part.EVENTS: [row for job in decided for row in _events(job)],
         Part.PROCESSED_RESULTS: [job.row(result_id=each.result_id) for job in decided for each in job.results],
         Part.JOBS: [row for job in decided async for row in _job(outputs, job)],
+        Part.OTHER_JOBS: [job.row() for job in decided if not job.moves_job],
         Part.NOTIFICATIONS: _notifications(decided),
     }
     jobs = [job.snapshot.job for job in decided]
     removed, started_over = _removed(decided), _started_over(decided)
     abandoned, withdrawn = _abandoned(decided), _withdrawn(decided)
     if not (removed or started_over or abandoned or withdrawn or len(portions(parts)) > 1):
-        if any(parts.values()):
-            await steps.write(jobs, parts, now)
+        await steps.write(jobs, parts, now)
         return
     async with steps.transaction():
         await steps.hold(jobs)

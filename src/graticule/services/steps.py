@@ -1,7 +1,7 @@
 """A step: read what is needed of some jobs, let the evaluator decide, write all that follows, commit."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -17,7 +17,7 @@ from graticule.dag.graph import Graph
 from graticule.dag.state import Decision, Happening, JobState, NeedsData, Policy
 from graticule.logs import get_logger
 from graticule.repositories.database import Connection, Database
-from graticule.repositories.steps import JobSnapshot, StepRepository
+from graticule.repositories.steps import StepRepository
 from graticule.repositories.workflows import WorkflowRepository
 from graticule.services.known_jobs import KnownJobs
 from graticule.services.outputs import OutputStore
@@ -26,7 +26,6 @@ from graticule.services.step_writing import DecidedJob, write_decisions
 
 _log = get_logger(__name__)
 GRAPHS_KEPT: Final = 256
-ATTEMPTS: Final = 5  # of a step whose jobs are changed while it is decided
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +35,9 @@ class StepOutcome:
     unfinished: set[JobId]  # more results wait
     retries: list[tuple[datetime, JobId, str]]  # nodes that wait for their backoff
     some_ended: bool = False
+
+
+Decide = Callable[[StepReader, ReadJob, datetime], Awaitable[DecidedJob | None]]
 
 
 class StepService:
@@ -50,53 +52,58 @@ class StepService:
         self.known = KnownJobs()
 
     async def advance(self, wakes: Mapping[JobId, Wake]) -> StepOutcome:
-        """Take one step of each job that is ours; the others are passed over.
-
-        A job that someone else changes meanwhile is read and decided anew, with all that are taken along.
-        """
-        for attempt in range(1, ATTEMPTS + 1):
-            try:
-                async with self._database.connection() as connection:
-                    return await self._advance(connection, wakes)
-            except StaleVersion:
-                if attempt == ATTEMPTS:
-                    raise
-        raise AssertionError("the last attempt returns or raises")
-
-    async def _advance(self, connection: Connection, wakes: Mapping[JobId, Wake]) -> StepOutcome:
-        known = self.known.take(wakes)
-        found, decided, now = await self._step(connection, wakes, known)
-        for job in decided:
-            self.known.keep(job.after(now))
-        return _outcome(found, decided)
-
-    async def advance_within(self, connection: Connection, wakes: Mapping[JobId, Wake]) -> StepOutcome:
-        """Take the steps inside the caller's transaction."""
-        found, decided, _ = await self._step(connection, wakes, {})
-        return _outcome(found, decided)
-
-    async def _step(
-        self, connection: Connection, wakes: Mapping[JobId, Wake], known: Mapping[JobId, JobSnapshot]
-    ) -> tuple[list[ReadJob], list[DecidedJob], datetime]:
-        now = datetime.now(UTC)
-        steps = StepRepository(connection, self.owner_id)
-        reader = StepReader(steps, self.outputs, partial(self.graph, connection))
-        found = await reader.read(wakes, known)
-        decided = [await self._decide(reader, read, now) for read in found]
-        await write_decisions(steps, self.outputs, decided, now)
-        return found, decided, now
+        """Take one step of each job that is ours; the others are passed over."""
+        return await self._repeated(wakes, self._decide)
 
     async def give_up(self, job_id: JobId, error: Exception) -> None:
         """Fail a job whose step cannot be written: it must neither hang nor hold up others; it can be resumed."""
+
+        async def failed(_: StepReader, read: ReadJob, now: datetime) -> DecidedJob | None:
+            if read.job.status not in ACTIVE:
+                return None
+            return DecidedJob(read.snapshot, read.graph, read.state, self._failed(read, error, now))
+
+        await self._repeated({job_id: Wake()}, failed)
+
+    async def advance_within(self, connection: Connection, wakes: Mapping[JobId, Wake]) -> StepOutcome:
+        """Take the steps inside the caller's transaction."""
+        reader = self._reader(connection)
+        read = await reader.read(wakes, {})
+        decided, _ = await self._written(connection, reader, read, self._decide)
+        return _outcome(read, decided)
+
+    async def _repeated(self, wakes: Mapping[JobId, Wake], decide: Decide) -> StepOutcome:
+        """Take a step; jobs that someone else changes meanwhile are read and decided anew, with all taken along.
+
+        What cannot be written although nobody changed the jobs never can be.
+        """
+        refused: list[tuple[JobId, int, datetime]] = []
+        while True:
+            async with self._database.connection() as connection:
+                reader = self._reader(connection)
+                read = await reader.read(wakes, self.known.take(wakes))
+                try:
+                    decided, now = await self._written(connection, reader, read, decide)
+                except StaleVersion:
+                    versions = [(each.job.job_id, each.job.owner_epoch, each.job.updated_at) for each in read]
+                    if versions == refused:
+                        raise
+                    refused = versions
+                else:
+                    for job in decided:
+                        self.known.keep(job.after(now))
+                    return _outcome(read, decided)
+
+    def _reader(self, connection: Connection) -> StepReader:
+        return StepReader(StepRepository(connection, self.owner_id), self.outputs, partial(self.graph, connection))
+
+    async def _written(
+        self, connection: Connection, reader: StepReader, read: Iterable[ReadJob], decide: Decide
+    ) -> tuple[list[DecidedJob], datetime]:
         now = datetime.now(UTC)
-        async with self._database.connection() as connection:
-            steps = StepRepository(connection, self.owner_id)
-            reader = StepReader(steps, self.outputs, partial(self.graph, connection))
-            for read in await reader.read({job_id: Wake()}, {}):
-                if read.job.status in ACTIVE:
-                    decision = give_up(read.graph, read.state, _told(error), now, self.policy)
-                    decided = DecidedJob(read.snapshot, read.graph, read.state, decision)
-                    await write_decisions(steps, self.outputs, [decided], now)
+        decided = [job for each in read if (job := await decide(reader, each, now)) is not None]
+        await write_decisions(StepRepository(connection, self.owner_id), self.outputs, decided, now)
+        return decided, now
 
     async def _decide(self, reader: StepReader, read: ReadJob, now: datetime) -> DecidedJob:
         try:
@@ -107,8 +114,11 @@ class StepService:
             if read.wake.resumed is not None:
                 raise  # the one who asked is told
             _log.exception("a job could not be advanced and is failed", job_id=read.job.job_id)
-            decision = give_up(read.graph, read.state, _told(error), now, self.policy)
+            decision = self._failed(read, error, now)
         return DecidedJob(read.snapshot, read.graph, read.state, decision, read.results)
+
+    def _failed(self, read: ReadJob, error: Exception, now: datetime) -> Decision:
+        return give_up(read.graph, read.state, _told(error), now, self.policy)
 
     async def _evaluated(self, reader: StepReader, read: ReadJob, now: datetime) -> Decision:
         """Ask the evaluator, and read what it turns out to need."""

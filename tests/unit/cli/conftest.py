@@ -10,6 +10,8 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from unittest.mock import patch
 
+import structlog
+
 from graticule.cli.main import main
 
 OURS = re.compile(r"GRATICULE_|POSTGRES_|PG|RUN_MODE$|LOG_|SERVICE_BUS_|USE_MANAGED_")
@@ -35,6 +37,7 @@ def run(*arguments: str, variables: Mapping[str, str] | None = None) -> Result:
         redirect_stderr(err),
     ):
         code = _exit_code()
+    structlog.reset_defaults()  # what a command set for its own process is not for the tests that follow
     return Result(code, out.getvalue(), err.getvalue())
 
 
