@@ -83,15 +83,23 @@ ORDER BY fan_out_index;
 
 -- name: sizes_of_child_outputs
 -- An output stands in the child's row, or still in the result that completes it. Null has 4 bytes.
-SELECT node_id, coalesce(octet_length(output::text), 4), output_ref FROM dagapp.dag_nodes
-WHERE job_id = %(job_id)s AND node_id = ANY (%(node_ids)s)
+-- `OFFSET 0` has each child looked up by itself: the planner, which knows jobs with few nodes, would rather read all nodes
+-- of the job and compare each with each.
+SELECT child.* FROM unnest(%(node_ids)s::text[]) AS wanted (node_id), LATERAL (
+    SELECT node_id, coalesce(octet_length(output::text), 4), output_ref FROM dagapp.dag_nodes AS node
+    WHERE node.job_id = %(job_id)s AND node.node_id = wanted.node_id
+    OFFSET 0
+) AS child
 UNION ALL
 SELECT node_id, coalesce(octet_length(output::text), 4), output_ref FROM dagapp.dag_task_results
 WHERE result_id = ANY (%(result_ids)s);
 
 -- name: child_outputs
-SELECT node_id, output::text, output_ref FROM dagapp.dag_nodes
-WHERE job_id = %(job_id)s AND node_id = ANY (%(node_ids)s)
+SELECT child.* FROM unnest(%(node_ids)s::text[]) AS wanted (node_id), LATERAL (
+    SELECT node_id, output::text, output_ref FROM dagapp.dag_nodes AS node
+    WHERE node.job_id = %(job_id)s AND node.node_id = wanted.node_id
+    OFFSET 0
+) AS child
 UNION ALL
 SELECT node_id, output::text, output_ref FROM dagapp.dag_task_results WHERE result_id = ANY (%(result_ids)s);
 

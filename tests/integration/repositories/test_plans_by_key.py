@@ -63,10 +63,40 @@ def test_no_statement_reads_a_whole_table_or_index(
     session: psycopg.Connection[TupleRow], subtests: pytest.Subtests
 ) -> None:
     for name, statement in STATEMENTS.items():
-        session.execute(f"PREPARE planned AS {statement}".encode())
-        count = session.execute("SELECT cardinality(parameter_types) FROM pg_prepared_statements").fetchone() or (0,)
-        row = session.execute(f"EXPLAIN (FORMAT JSON) EXECUTE planned({', '.join(['NULL'] * count[0])})".encode())
         with subtests.test(name):
-            ((explained,),) = row.fetchall()
-            assert list(_scans(explained[0]["Plan"])) == []
-        session.execute("DEALLOCATE planned")
+            assert list(_scans(_plan(session, statement))) == []
+
+
+def _plan(session: psycopg.Connection[TupleRow], statement: str) -> dict[str, Any]:
+    """Give the plan that a session keeps for a statement."""
+    session.execute(f"PREPARE planned AS {statement}".encode())
+    count = session.execute("SELECT cardinality(parameter_types) FROM pg_prepared_statements").fetchone() or (0,)
+    row = session.execute(f"EXPLAIN (FORMAT JSON) EXECUTE planned({', '.join(['NULL'] * count[0])})".encode())
+    ((explained,),) = row.fetchall()
+    session.execute("DEALLOCATE planned")
+    plan: dict[str, Any] = explained[0]["Plan"]
+    return plan
+
+
+BY_NODE = ("write nodes", "write completed_children", "read_children", "sizes_of_child_outputs", "child_outputs")
+
+
+@pytest.mark.parametrize("session", [400], indirect=True)
+def test_nodes_are_looked_up_one_by_one_although_most_jobs_have_few(
+    session: psycopg.Connection[TupleRow], subtests: pytest.Subtests
+) -> None:
+    """Of a fan-out of 10,000, all nodes of the job would be compared with all that are named."""
+    session.execute("UPDATE dagapp.dag_nodes SET job_id = replace(node_id, 'n', 'j')")
+    session.execute("ANALYZE dagapp.dag_nodes")
+    for name in BY_NODE:
+        with subtests.test(name):
+            conditions = list(_conditions(_plan(session, STATEMENTS[name]), "dag_nodes_pkey"))
+            assert conditions
+            assert all("node_id" in condition for condition in conditions)
+
+
+def _conditions(plan: dict[str, Any], index: str) -> Iterator[str]:
+    if plan.get("Index Name") == index:
+        yield plan.get("Index Cond", "")
+    for part in plan.get("Plans", ()):
+        yield from _conditions(part, index)
