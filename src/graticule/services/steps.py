@@ -121,12 +121,16 @@ class StepService:
         return give_up(read.graph, read.state, _told(error), now, self.policy)
 
     async def _evaluated(self, reader: StepReader, read: ReadJob, now: datetime) -> Decision:
-        """Ask the evaluator, and read what it turns out to need."""
+        """Ask the evaluator, and read what it needs; what was removed meanwhile, it would go on asking for."""
         is_much = False
+        asked: list[tuple[frozenset[str], frozenset[str]]] = []
         while True:
             try:
                 return await self.evaluate(read.graph, read.state, read.happenings(), now, is_much=is_much)
             except NeedsData as needed:
+                if (needed.outputs, needed.children_of) in asked:
+                    raise StaleVersion("The step could not be decided: what it needs is not there.") from None
+                asked.append((needed.outputs, needed.children_of))
                 is_much |= await reader.supply(read, needed)
 
     async def evaluate(

@@ -110,6 +110,35 @@ async def test_a_step_that_cannot_be_written_although_nobody_changed_the_job_is_
     assert (await bench.node(job_id, "a")).status is DONE
 
 
+async def test_a_step_that_needs_what_is_not_there_is_taken_anew_and_then_given_up(
+    new_bench: NewBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when a resume removes rows while they are read."""
+    bench = new_bench(
+        flow("""
+  start: {type: start, next: a}
+  a: {handler: echo, next: b}
+  b: {handler: echo, next: c}
+  c: {handler: echo, params: {n: "{{ nodes.a.output }}"}, next: end}""")
+    )
+    job_id = await bench.submit()
+    await bench.finish(job_id, "a", 1)
+    asked: list[Any] = []
+
+    async def gone(_: StepRepository, *given: Any) -> dict[str, Any]:
+        asked.append(given)
+        return {}
+
+    await bench.report(await bench.task_of(job_id, "b"), output=2)
+    with monkeypatch.context() as patched:
+        patched.setattr(StepRepository, "outputs", gone)
+        with pytest.raises(StaleVersion, match="is not there"):
+            await asyncio.wait_for(bench.steps.advance({job_id: Wake()}), 20)
+    assert len(asked) == 2  # once in each of two attempts
+    await bench.advance(job_id)
+    assert (await bench.node(job_id, "c")).input_params == {"n": 1}
+
+
 async def test_a_job_that_is_not_ours_is_passed_over(new_bench: NewBench) -> None:
     bench, other = new_bench(PLAIN), new_bench(PLAIN, owner="owner-b")
     job_id = await bench.submit()
