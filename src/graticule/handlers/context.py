@@ -99,6 +99,7 @@ class TaskContext:
     signals: Signals
     report_progress: Callable[[dict[str, JsonValue]], None]
     traceparent: str | None = None
+    delivery_count: int = 1  # above 1, a worker was lost while it ran this attempt
 
     @property
     def cancelled(self) -> bool:

@@ -5,10 +5,11 @@ do not wait for the disk. What ends a task does.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from graticule.core.fault_points import Commit
 from graticule.core.ids import TaskId, WorkerId
 from graticule.core.models import Task
 from graticule.messaging.protocol import TaskMessage
@@ -40,15 +41,15 @@ class PostgresTaskQueue:
 
     async def send_batch(self, messages: Sequence[TaskMessage]) -> None:
         """Put many messages into their queues: all of them, or none."""
-        now = datetime.now(UTC)
-        async with self._database.transaction() as connection:
+        now = self._database.now()
+        async with self._database.transaction(Commit.SEND) as connection:
             tasks = TaskRepository(connection)
             await tasks.insert_many([_row(message, now) for message in messages])
             await tasks.notify({message.queue for message in messages})
 
     async def receive(self, queue: str, limit: int, without: Collection[str] = ()) -> list[TaskMessage]:
         """Take up to so many messages of a queue, the most urgent first; those for handlers `without` are left."""
-        async with self._leases.connection() as connection:
+        async with self._leases.committing(Commit.CLAIM) as connection:
             tasks = TaskRepository(connection)
             claimed = await tasks.claim(self._worker_id, queue, limit, self._lease_seconds, without)
         return [_message(task) for task in claimed]
@@ -60,25 +61,30 @@ class PostgresTaskQueue:
 
     async def renew(self, messages: Sequence[TaskMessage]) -> Mapping[TaskId, LeaseState]:
         """Prolong the leases, and tell of each whether it is still held."""
-        async with self._leases.connection() as connection:
+        async with self._leases.committing(Commit.RENEW) as connection:
             return await TaskRepository(connection).renew(self._worker_id, _held(messages), self._lease_seconds)
 
     async def complete(self, messages: Sequence[TaskMessage]) -> set[TaskId]:
         """End messages, and give those whose lease was still held."""
-        async with self._database.connection() as connection:
+        async with self._database.committing(Commit.COMPLETE) as connection:
             return await TaskRepository(connection).complete(self._worker_id, _held(messages))
 
     async def abandon(
         self, messages: Sequence[TaskMessage], *, delay_seconds: float = 0, counts: bool = True
     ) -> set[TaskId]:
         """Give messages back; a delivery that does not count brings none nearer to its last."""
-        async with self._database.connection() as connection:
+        async with self._database.committing(Commit.ABANDON) as connection:
             tasks = TaskRepository(connection)
             return await tasks.abandon(self._worker_id, _held(messages), delay_seconds=delay_seconds, counts=counts)
 
+    async def abandon_all_but(self, held: Collection[TaskId]) -> set[TaskId]:
+        """Give back the messages that this worker was given and does not know of: the answer was lost."""
+        async with self._database.committing(Commit.ABANDON) as connection:
+            return await TaskRepository(connection).abandon_all_but(self._worker_id, held)
+
     async def dead_letter(self, message: TaskMessage, reason: str) -> bool:
         """Set a message aside for good; False when its lease was lost."""
-        async with self._database.connection() as connection:
+        async with self._database.committing(Commit.DEAD_LETTER) as connection:
             return await TaskRepository(connection).dead_letter(self._worker_id, delivery_of(message), reason)
 
 

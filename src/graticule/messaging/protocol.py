@@ -59,5 +59,8 @@ class TaskQueue(Protocol):
     ) -> set[TaskId]:
         """Give messages back; a delivery that does not count brings none nearer to its last."""
 
+    async def abandon_all_but(self, held: Collection[TaskId]) -> set[TaskId]:
+        """Give back the messages that this worker was given and does not know of: the answer was lost."""
+
     async def dead_letter(self, message: TaskMessage, reason: str) -> bool:
         """Set a message aside for good; False when its lease was lost."""

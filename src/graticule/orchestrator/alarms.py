@@ -2,8 +2,8 @@
 
 import asyncio
 import heapq
-from collections.abc import Iterable
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable
+from datetime import datetime
 
 from graticule.core.ids import JobId
 
@@ -13,7 +13,8 @@ Alarm = tuple[datetime, JobId, str]
 class Alarms:
     """Gives each node at its time; nodes that are announced twice are given once."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        self._now = now
         self._heap: list[Alarm] = []
         self._known: set[Alarm] = set()
         self._earlier = asyncio.Event()
@@ -28,9 +29,9 @@ class Alarms:
 
     async def due(self) -> list[Alarm]:
         """Wait until a node is due, and give all that are."""
-        while not (found := self._pop(datetime.now(UTC))):
+        while not (found := self._pop(self._now())):
             self._earlier.clear()
-            pause = (self._heap[0][0] - datetime.now(UTC)).total_seconds() if self._heap else None
+            pause = (self._heap[0][0] - self._now()).total_seconds() if self._heap else None
             try:
                 await asyncio.wait_for(self._earlier.wait(), pause)
             except TimeoutError:

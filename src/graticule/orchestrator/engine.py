@@ -53,6 +53,7 @@ def create_engine(settings: Settings, database: Database, url: str) -> Engine:
         timeout_seconds=settings.database_timeout_seconds,
         name="graticule-orchestrator-loop",
         by_key=True,
+        clock=database.clock,
     )
     steps, loop_steps = (StepService(each, owner_id, outputs, limits) for each in (database, loop_database))
     loop_jobs = JobService(loop_database, loop_steps, workflows)

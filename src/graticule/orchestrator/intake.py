@@ -6,6 +6,7 @@ from pydantic import ValidationError
 
 from graticule.config import Settings
 from graticule.core.errors import Conflict, GraticuleError, InvalidInput, NotFound, TransactionAborted, Unavailable
+from graticule.core.fault_points import Commit
 from graticule.core.ids import OwnerId
 from graticule.core.models import JobMessage
 from graticule.logs import get_logger
@@ -17,6 +18,8 @@ from graticule.services.jobs import JobService, PreparedJob, Submission
 _log = get_logger(__name__)
 MESSAGES_AT_ONCE: Final = 50
 LEASE_SECONDS: Final = 60.0
+COURTESY_SECONDS: Final = 1.0  # for others to take their share of the messages
+MOST_COUNTED: Final = 10_000
 NEVER_VALID: Final = (NotFound, InvalidInput, ValidationError)
 
 
@@ -29,22 +32,39 @@ class Intake:
         self._owner_id = owner_id
         self._queue = settings.job_queue_name
         self._limit = settings.max_active_jobs
+        self._threshold = settings.orphan_threshold_seconds
+        self._may_hold_some = False  # after an error: messages that were leased to us, and that nobody works on
         self.is_full = False  # it left messages, for there was no room
+        self.leaves_some = False  # it left messages to those who have fewer jobs
 
     async def take(self) -> None:
         """Make jobs of the messages that wait, until there are none or this instance has enough."""
+        await self._give_back()
+        self._may_hold_some = True
         while messages := await self._claim():
             wanted = [(message, prepared) for message in messages if (prepared := await self._prepared(message))]
             await self._submit_all(wanted)
+        self._may_hold_some = False
+
+    async def _give_back(self) -> None:
+        if self._may_hold_some:
+            async with self._database.committing(Commit.GIVE_MESSAGES_BACK) as connection:
+                await MessageRepository(connection).abandon_all(self._owner_id)
 
     async def _claim(self) -> list[JobMessage]:
-        async with self._database.connection() as connection:
-            room = self._limit - await OwnershipRepository(connection).count_active(self._owner_id)
-            self.is_full = room <= 0
+        """Take messages up to a fair share of the jobs, and beyond it those that nobody else has taken."""
+        async with self._database.committing(Commit.TAKE_MESSAGES) as connection:
+            load = await OwnershipRepository(connection).load(self._owner_id, self._threshold)
+            room = min(self._limit - load.own, MESSAGES_AT_ONCE)
+            self.is_full, self.leaves_some = room <= 0, False
             if self.is_full:
                 return []
-            limit = min(room, MESSAGES_AT_ONCE)
-            return await MessageRepository(connection).claim(self._owner_id, self._queue, limit, LEASE_SECONDS)
+            messages = MessageRepository(connection)
+            waiting = await messages.count_waiting(self._queue, MOST_COUNTED) if load.instances > 1 else 0
+            fair = load.room(more=waiting)
+            self.leaves_some = waiting > 0 >= fair
+            waited, limit = (COURTESY_SECONDS, room) if self.leaves_some else (0, int(min(room, max(fair, 1))))
+            return await messages.claim(self._owner_id, self._queue, limit, LEASE_SECONDS, waited_seconds=waited)
 
     async def _prepared(self, message: JobMessage) -> PreparedJob | None:
         """Check a message; one that can never become a job is set aside with the reason."""
@@ -56,7 +76,7 @@ class Intake:
 
     async def _set_aside(self, message: JobMessage, reason: str) -> None:
         _log.warning("a job message is set aside", message_id=message.message_id, reason=reason)
-        async with self._database.connection() as connection:
+        async with self._database.committing(Commit.SET_ASIDE) as connection:
             await MessageRepository(connection).dead_letter(message, reason)
 
     async def _submit_all(self, wanted: list[tuple[JobMessage, PreparedJob]]) -> None:
@@ -78,7 +98,7 @@ class Intake:
 
     async def _submit(self, wanted: list[tuple[JobMessage, PreparedJob]]) -> None:
         """Make the jobs and end their messages in one transaction: a message that is lost makes no job."""
-        async with self._database.transaction() as connection:
+        async with self._database.transaction(Commit.MAKE_JOBS) as connection:
             await self._jobs.submit_within(connection, [prepared for _, prepared in wanted], None)
             for message, _ in wanted:
                 if not await MessageRepository(connection).complete(message):

@@ -4,19 +4,21 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from graticule.config import Settings
+from graticule.core.backoff import Backoff
 from graticule.core.cancellation import end_tasks
 from graticule.core.channels import ORPHANS, owner_channel, queue_channel
 from graticule.core.errors import GraticuleError, TransactionAborted, Unavailable
+from graticule.core.fault_points import Commit
 from graticule.core.ids import JobId
 from graticule.core.table import DatabaseRole
 from graticule.logs import get_logger
 from graticule.orchestrator.alarms import Alarms
 from graticule.orchestrator.inbox import Inbox
-from graticule.orchestrator.intake import Intake
+from graticule.orchestrator.intake import COURTESY_SECONDS, Intake
 from graticule.orchestrator.membership import Membership
 from graticule.repositories.database import Database
 from graticule.repositories.listener import Heard, Listener, listening
@@ -31,8 +33,7 @@ _log = get_logger(__name__)
 JOBS_PER_STEP: Final = 50
 STEPS_AT_ONCE: Final = 2  # while one waits for the database, the other decides
 REAP_EVERY_SECONDS: Final = 2.0
-FIRST_PAUSE_SECONDS: Final = 0.1
-LONGEST_PAUSE_SECONDS: Final = 5.0
+WENT_WELL_SECONDS: Final = 10.0  # longer than any wait for the database: what ran so long has done something
 
 
 class OrchestratorLoop:
@@ -43,7 +44,7 @@ class OrchestratorLoop:
         self._database = database
         self._steps = steps
         self._inbox = Inbox()
-        self._alarms = Alarms()
+        self._alarms = Alarms(database.now)
         self._intake = Intake(settings, database, jobs, steps.owner_id)
         self._messages_wait = asyncio.Event()
         self._member = Membership(database, steps.owner_id, orphan_threshold_seconds=settings.orphan_threshold_seconds)
@@ -115,9 +116,10 @@ class OrchestratorLoop:
             self._messages_wait.set()
 
     async def _look_around(self) -> None:
-        now, owner_id = datetime.now(UTC), self._steps.owner_id
+        now, owner_id = self._database.now(), self._steps.owner_id
         horizon = now + timedelta(seconds=2 * self._settings.orchestrator_poll_interval)
         async with self._database.connection() as connection:
+            await self._database.clock.set_by(connection)
             ownership = OwnershipRepository(connection)
             waiting = await ownership.waiting_jobs(owner_id)
             self._alarms.add(await ownership.due_nodes(owner_id, horizon))
@@ -131,8 +133,7 @@ class OrchestratorLoop:
         await self._joined.wait()
         while True:
             await self._intake.take()
-            await self._messages_wait.wait()
-            self._messages_wait.clear()
+            await _signal(self._messages_wait, COURTESY_SECONDS if self._intake.leaves_some else None)
 
     async def _ring(self) -> None:
         while True:
@@ -213,12 +214,13 @@ class OrchestratorLoop:
         """Give what silent workers and orchestrators hold to others, whoever owns the jobs."""
         while True:
             await asyncio.sleep(REAP_EVERY_SECONDS)
-            async with self._database.connection() as connection:
+            async with self._database.committing(Commit.REAP_TASKS) as connection:
                 await TaskRepository(connection).reap_expired()
+            async with self._database.committing(Commit.REAP_MESSAGES) as connection:
                 await MessageRepository(connection).reap_expired()
 
 
-async def _signal(event: asyncio.Event, seconds: float, *, clear: bool = True) -> None:
+async def _signal(event: asyncio.Event, seconds: float | None, *, clear: bool = True) -> None:
     """Wait for an event, but not longer than so many seconds."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
@@ -229,7 +231,7 @@ async def _signal(event: asyncio.Event, seconds: float, *, clear: bool = True) -
 
 async def _persistently(part: Callable[[], Awaitable[None]]) -> None:
     """Run a part for ever: an error is logged, and after a pause it goes on from the rows."""
-    pause = FIRST_PAUSE_SECONDS
+    backoff = Backoff()
     while True:
         began = asyncio.get_running_loop().time()
         try:
@@ -238,7 +240,6 @@ async def _persistently(part: Callable[[], Awaitable[None]]) -> None:
             _log.warning("the loop waits for the database", part=part.__name__, error=error.message)
         except Exception:
             _log.exception("a part of the loop failed and is begun anew", part=part.__name__)
-        if asyncio.get_running_loop().time() - began > pause:  # it went well for a while
-            pause = FIRST_PAUSE_SECONDS
-        await asyncio.sleep(pause)
-        pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+        if asyncio.get_running_loop().time() - began > WENT_WELL_SECONDS:
+            backoff.succeeded()
+        await asyncio.sleep(backoff.next())

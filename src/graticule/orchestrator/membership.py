@@ -7,19 +7,23 @@ ends, and by a heartbeat in its row: one write per instance, however many jobs i
 import os
 import secrets
 import socket
-from datetime import UTC, datetime
+import time
 from typing import Final
 
 from graticule import __version__
+from graticule.core.fault_points import Commit
 from graticule.core.ids import JobId, OwnerId
 from graticule.core.models import Orchestrator
 from graticule.logs import get_logger
 from graticule.repositories.database import Database
-from graticule.repositories.ownership import OwnershipRepository
+from graticule.repositories.messages import MessageRepository
+from graticule.repositories.ownership import Load, OwnershipRepository
 from graticule.repositories.processes import OrchestratorRepository
 
 _log = get_logger(__name__)
 TAKEN_AT_ONCE: Final = 500
+PATIENCE_SECONDS: Final = 5.0  # for others to take their share of what has no owner
+MOST_UNEVEN: Final = 5  # jobs, or a quarter of a share, that an instance may have more than its share
 
 
 def new_owner_id() -> OwnerId:
@@ -35,10 +39,11 @@ class Membership:
         self.lock_key = secrets.randbits(63)
         self._database = database
         self._threshold = orphan_threshold_seconds
+        self._left_at: float | None = None  # when jobs were first left for the others
 
     async def join(self) -> None:
         """Make the row; the lock is held by then."""
-        now = datetime.now(UTC)
+        now = self._database.now()
         row = Orchestrator(
             owner_id=self.owner_id,
             hostname=socket.gethostname()[:255],
@@ -48,35 +53,55 @@ class Membership:
             started_at=now,
             heartbeat_at=now,
         )
-        async with self._database.connection() as connection:
+        async with self._database.committing(Commit.JOIN) as connection:
             repository = OrchestratorRepository(connection)
             if not await repository.rejoin(self.owner_id):
                 await repository.insert(row)
 
     async def beat(self) -> None:
         """Write the heartbeat."""
-        async with self._database.connection() as connection:
+        async with self._database.committing(Commit.BEAT) as connection:
             repository = OrchestratorRepository(connection)
             if not await repository.beat(self.owner_id):
                 _log.warning("this instance was taken for dead; its jobs are with the others", owner_id=self.owner_id)
                 await repository.rejoin(self.owner_id)
 
     async def take_orphans(self) -> list[JobId]:
-        """Take a share of the jobs that nobody decides for any more."""
-        now = datetime.now(UTC)
-        async with self._database.transaction() as connection:
+        """Take a share of the jobs that nobody decides for any more, or give away what is too much."""
+        now = self._database.now()
+        async with self._database.transaction(Commit.TAKE_OVER) as connection:
             ownership = OwnershipRepository(connection)
             dead = await ownership.dead_owners(self.owner_id, self._threshold)
-            taken = await ownership.take_orphans(self.owner_id, dead, now, TAKEN_AT_ONCE)
+            load = await ownership.load(self.owner_id, self._threshold, dead)
+            limit = self._room(load)
+            taken = await ownership.take_orphans(self.owner_id, dead, now, limit, leaves_some=limit < TAKEN_AT_ONCE)
             taken += await ownership.take_late(self.owner_id, now, TAKEN_AT_ONCE)
+            given = await ownership.give_away(self.owner_id, surplus, now) if (surplus := _surplus(load)) else 0
             if dead:
+                await MessageRepository(connection).reap_expired(owners=dead)
                 await ownership.close_dead(dead, now)
-        if taken:
-            _log.info("jobs were taken over", count=len(taken), dead=dead)
+        if taken or given:
+            _log.info("jobs changed hands", taken=len(taken), given=given, dead=dead)
         return taken
+
+    def _room(self, load: Load) -> int:
+        """Tell how many jobs to take: a fair share; all, once they were left to others that do not take them."""
+        room = load.room()
+        if not load.has_orphans or room > 0:
+            self._left_at = None
+            return int(min(max(room, 0), TAKEN_AT_ONCE))
+        now = time.monotonic()
+        self._left_at = self._left_at or now
+        return TAKEN_AT_ONCE if now - self._left_at >= PATIENCE_SECONDS else 0
 
     async def leave(self) -> None:
         """Hand all jobs over and close the row."""
-        async with self._database.transaction() as connection:
-            given = await OwnershipRepository(connection).hand_over(self.owner_id, datetime.now(UTC))
+        async with self._database.transaction(Commit.HAND_OVER) as connection:
+            given = await OwnershipRepository(connection).hand_over(self.owner_id, self._database.now())
         _log.info("jobs were handed over", count=given)
+
+
+def _surplus(load: Load) -> int:
+    """Tell how many jobs to give away: none while it is about even, for a change of hands is not free."""
+    surplus = -load.room()
+    return int(surplus) if surplus > max(MOST_UNEVEN, (load.own - surplus) // 4) and not load.has_orphans else 0

@@ -4,14 +4,19 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import Any
 
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
+from psycopg_pool.base import AttemptWithBackoff
 
+from graticule.core.backoff import FIRST_SECONDS, LONGEST_SECONDS
+from graticule.core.fault_points import Commit, Moment, committing, reach
 from graticule.core.table import DatabaseRole
+from graticule.repositories.clock import DatabaseClock
 from graticule.repositories.errors import domain_errors
 
 Connection = AsyncConnection[DictRow]
@@ -34,12 +39,25 @@ class _LastUsedFirst(deque[Connection]):
         self.appendleft(connection)
 
 
+class _SoonAgain(AttemptWithBackoff):
+    """Attempts to connect; the library's would come at last minutes apart, and a server that is back would wait."""
+
+    INITIAL_DELAY = FIRST_SECONDS
+
+    def update_delay(self, now: float) -> None:
+        super().update_delay(now)
+        self.delay = min(self.delay, LONGEST_SECONDS)
+
+
 class _Pool(AsyncConnectionPool[Connection]):
     """The library's pool, which would give out the connection that has rested longest, and leaves no choice."""
 
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
         self._pool = _LastUsedFirst()
+
+    async def _add_connection(self, attempt: AttemptWithBackoff | None, growing: bool = False) -> None:
+        await super()._add_connection(attempt or _SoonAgain(timeout=self.reconnect_timeout), growing)
 
 
 class Database:
@@ -54,6 +72,7 @@ class Database:
         timeout_seconds: float = 5.0,
         name: str = "graticule",
         by_key: bool = False,
+        clock: DatabaseClock | None = None,
     ) -> None:
         """Make a pool that is not open yet.
 
@@ -61,6 +80,7 @@ class Database:
         index, not even with a plan that was made, and kept, while the table was small.
         """
         self.role = role
+        self.clock = clock or DatabaseClock()
         self._pool = _Pool(
             session_conninfo(url, role, name, by_key=by_key),
             kwargs={
@@ -72,6 +92,7 @@ class Database:
             min_size=1,
             max_size=pool_size,
             timeout=timeout_seconds,
+            configure=self.clock.set_by,
             open=False,
             name=name,
         )
@@ -96,13 +117,27 @@ class Database:
         """Give a connection on which each statement commits by itself."""
         with domain_errors("reach the database"):
             async with self._pool.connection() as connection:
+                try:
+                    yield connection
+                finally:
+                    if connection.broken:  # the others, which rest, are likely to be so, too
+                        await self._pool.drain()
+
+    @asynccontextmanager
+    async def committing(self, commit: Commit) -> AsyncIterator[Connection]:
+        """Give a connection for one statement that writes, and commits by itself."""
+        async with self.connection() as connection:
+            with committing(commit):
                 yield connection
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Connection]:
+    async def transaction(self, commit: Commit) -> AsyncIterator[Connection]:
         """Give a connection inside a transaction: all of it commits at the end, or none."""
-        async with self.connection() as connection, connection.transaction():
-            yield connection
+        async with self.connection() as connection:
+            async with connection.transaction():
+                yield connection
+                reach(commit, Moment.BEFORE)
+            reach(commit, Moment.AFTER)
 
     async def ping(self) -> dict[str, Any]:
         """Ask the server who it is, and how long the answer took."""
@@ -115,6 +150,10 @@ class Database:
             "role": self.role.value,
             "latency_ms": round((time.perf_counter() - started) * 1000, 2),
         }
+
+    def now(self) -> datetime:
+        """Tell the database's time."""
+        return self.clock.now()
 
     def pool_statistics(self) -> dict[str, int]:
         """Give the pool's counters (size, available, waiting, …)."""

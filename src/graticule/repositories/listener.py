@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import psycopg
 from psycopg import AsyncConnection, sql
 
+from graticule.core.backoff import Backoff
 from graticule.core.table import DatabaseRole
 from graticule.logs import get_logger
 from graticule.repositories.database import session_conninfo
@@ -16,8 +17,6 @@ from graticule.repositories.queries import load_queries
 _log = get_logger(__name__)
 QUERIES = load_queries("listener.sql")
 CONNECT_SECONDS = 5
-FIRST_PAUSE_SECONDS = 0.1
-LONGEST_PAUSE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +45,19 @@ class Listener:
 
     async def heard(self) -> AsyncIterator[Heard]:
         """Give notifications as they come; after each connect first a `Heard` without channel."""
-        pause = FIRST_PAUSE_SECONDS
+        backoff = Backoff()
         while True:
             try:
                 async with await self._connect() as connection:
                     await self._listen(connection)
                     yield Heard(None)
-                    pause = FIRST_PAUSE_SECONDS
+                    backoff.succeeded()
                     async for notify in connection.notifies():
                         yield Heard(notify.channel, notify.payload)
+                    _log.warning("the listening connection was closed")
             except psycopg.OperationalError as error:
-                _log.warning("the listening connection was lost", error=str(error), again_in_seconds=pause)
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+                _log.warning("the listening connection was lost", error=str(error))
+            await asyncio.sleep(backoff.next())
 
     async def _connect(self) -> AsyncConnection[tuple[object, ...]]:
         """Connect to the end: a session that is given up half-way stays with the server for a minute."""

@@ -1,5 +1,6 @@
 """Messages that ask for a job, and how an orchestrator takes and ends them."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -23,11 +24,24 @@ class MessageRepository(Repository[JobMessage]):
         (row,) = await self._rows("send_message", statements.parameters(message))
         return bool(row["is_new"])
 
-    async def claim(self, owner_id: OwnerId, queue: str, limit: int, lease_seconds: float) -> list[JobMessage]:
-        """Lease the most urgent messages of a queue that nobody has."""
-        given = {"owner_id": owner_id, "queue": queue, "limit": limit, "lease_seconds": lease_seconds}
+    async def claim(
+        self, owner_id: OwnerId, queue: str, limit: int, lease_seconds: float, *, waited_seconds: float = 0
+    ) -> list[JobMessage]:
+        """Lease the most urgent messages of a queue that nobody has, among those that have waited so long."""
+        given = {
+            "owner_id": owner_id,
+            "queue": queue,
+            "limit": limit,
+            "lease_seconds": lease_seconds,
+            "waited_seconds": waited_seconds,
+        }
         claimed = await self._all("claim_messages", given)
         return sorted(claimed, key=lambda message: (-message.priority, message.available_at, message.message_id))
+
+    async def count_waiting(self, queue: str, bound: int) -> int:
+        """Tell how many messages of a queue could be claimed, counted up to a bound."""
+        (row,) = await self._rows("count_waiting_messages", {"queue": queue, "bound": bound})
+        return int(row["messages"])
 
     async def complete(self, claimed: JobMessage) -> bool:
         """End a message that was acted on; False when its lease was lost."""
@@ -38,16 +52,23 @@ class MessageRepository(Repository[JobMessage]):
         given = {**_lease(claimed), "reason": reason, "delay_seconds": delay_seconds, "counts": counts}
         return bool(await self._rows("abandon_message", given))
 
+    async def abandon_all(self, owner_id: OwnerId) -> int:
+        """Give back all that an instance was given and works on no more, and tell how many; no delivery is counted."""
+        (row,) = await self._rows("abandon_messages_of", {"owner_id": owner_id})
+        return int(row["messages"])
+
     async def dead_letter(self, claimed: JobMessage, reason: str) -> bool:
         """Set a message aside that can never become a job; False when its lease was lost."""
         return await self._execute("dead_letter_message", {**_lease(claimed), "reason": reason}) == 1
 
-    async def reap_expired(self, now: datetime | None = None, limit: int = 1000) -> int:
-        """Give the messages of silent orchestrators back, or set them aside, and tell how many.
+    async def reap_expired(
+        self, now: datetime | None = None, limit: int = 1000, *, owners: Sequence[OwnerId] = ()
+    ) -> int:
+        """Give the messages of silent orchestrators, and of those named, back, or set them aside; tell how many.
 
         Without `now`, the database's clock decides.
         """
-        return len(await self._rows("reap_expired_messages", {"now": now, "limit": limit}))
+        return len(await self._rows("reap_expired_messages", {"now": now, "limit": limit, "owners": list(owners)}))
 
     async def dead(
         self, queue: str | None = None, limit: int = 100, *, before: tuple[datetime, str] | None = None

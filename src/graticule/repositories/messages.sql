@@ -18,12 +18,21 @@ SET status = 'leased', leased_by = %(owner_id)s, delivery_count = delivery_count
     lease_expires_at = now() + %(lease_seconds)s * interval '1 second'
 WHERE message_id = ANY (ARRAY(
         SELECT message_id FROM dagapp.dag_job_messages
-        WHERE queue = %(queue)s AND status = 'queued' AND available_at <= now()
+        WHERE queue = %(queue)s AND status = 'queued'
+          AND available_at <= now() - %(waited_seconds)s * interval '1 second'
         ORDER BY priority DESC, available_at, message_id
         LIMIT %(limit)s
         FOR UPDATE SKIP LOCKED
     ))
 RETURNING *;
+
+-- name: count_waiting_messages
+-- Up to a bound: it is only to be known how they could be shared.
+SELECT count(*) AS messages FROM (
+    SELECT FROM dagapp.dag_job_messages
+    WHERE queue = %(queue)s AND status = 'queued' AND available_at <= now()
+    LIMIT %(bound)s
+) AS waiting;
 
 -- name: complete_message
 UPDATE dagapp.dag_job_messages
@@ -51,6 +60,18 @@ WITH given_back AS (
 )
 SELECT status, (SELECT count(sent) FROM told) AS told FROM given_back;
 
+-- name: abandon_messages_of
+-- All that an instance was given: it works on none of them.
+WITH given_back AS (
+    UPDATE dagapp.dag_job_messages
+    SET status = 'queued', delivery_count = delivery_count - 1, leased_by = NULL, lease_expires_at = NULL
+    WHERE status = 'leased' AND leased_by = %(owner_id)s
+    RETURNING queue
+), told AS (
+    SELECT pg_notify('graticule_queue_' || md5(queue), '') AS sent FROM (SELECT DISTINCT queue FROM given_back) AS of_queue
+)
+SELECT count(*) AS messages, (SELECT count(sent) FROM told) AS told FROM given_back;
+
 -- name: dead_letter_message
 UPDATE dagapp.dag_job_messages
 SET status = 'dead', dead_reason = %(reason)s, leased_by = NULL, lease_expires_at = NULL
@@ -58,6 +79,7 @@ WHERE message_id = %(message_id)s AND delivery_count = %(delivery_count)s
   AND status = 'leased' AND leased_by = %(owner_id)s;
 
 -- name: reap_expired_messages
+-- Those whose lease ran out, and those of instances that are known to be gone.
 WITH moved AS (
     UPDATE dagapp.dag_job_messages
     SET status = (CASE WHEN delivery_count >= max_deliveries THEN 'dead' ELSE 'queued' END)::dagapp.message_status,
@@ -66,7 +88,8 @@ WITH moved AS (
         leased_by = NULL, lease_expires_at = NULL
     WHERE message_id = ANY (ARRAY(
             SELECT message_id FROM dagapp.dag_job_messages
-            WHERE status = 'leased' AND lease_expires_at < coalesce(%(now)s::timestamptz, now())
+            WHERE status = 'leased'
+              AND (lease_expires_at < coalesce(%(now)s::timestamptz, now()) OR leased_by = ANY (%(owners)s::text[]))
             ORDER BY lease_expires_at
             LIMIT %(limit)s
             FOR UPDATE SKIP LOCKED

@@ -20,6 +20,7 @@ class ProcessState(StrEnum):
 
     ALIVE = "alive"
     STALE = "stale"  # it did not say that it stops, and has not been heard of for too long
+    GONE = "gone"  # an orchestrator whose session has ended: the others are taking its jobs
     STOPPED = "stopped"
 
 

@@ -48,7 +48,14 @@ LIMIT %(limit)s;
 -- name: orchestrators_now
 SELECT instance.*, coalesce(held.jobs, 0) AS active_jobs,
        CASE WHEN stopped_at IS NOT NULL THEN 'stopped'
-            WHEN heartbeat_at > now() - %(threshold)s * interval '1 second' THEN 'alive' ELSE 'stale' END AS state
+            WHEN heartbeat_at <= now() - %(threshold)s * interval '1 second' THEN 'stale'
+            WHEN EXISTS (
+                SELECT FROM pg_locks
+                WHERE locktype = 'advisory' AND granted AND objsubid = 1
+                  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+                  AND classid::bigint = (lock_key >> 32) & 4294967295 AND objid::bigint = lock_key & 4294967295
+            ) THEN 'alive'
+            ELSE 'gone' END AS state
 FROM dagapp.dag_orchestrators AS instance
 LEFT JOIN (SELECT owner_id, count(*) AS jobs FROM dagapp.dag_jobs WHERE status IN ('pending', 'running') GROUP BY owner_id)
     AS held ON held.owner_id = instance.owner_id

@@ -1,6 +1,8 @@
 """Who decides for which job: cancel, take over, hand over, and what an owner has to look at."""
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -10,6 +12,20 @@ from graticule.repositories.errors import domain_errors
 from graticule.repositories.queries import load_queries
 
 QUERIES: Final = load_queries("ownership.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The active jobs of an instance and of all, how many instances share them, and whether some have no owner."""
+
+    own: int
+    total: int  # not counted where there is one instance
+    instances: int
+    has_orphans: bool
+
+    def room(self, more: int = 0) -> float:
+        """Tell how many jobs are missing from the instance's fair share, with so many that come; negative: too many."""
+        return math.inf if self.instances == 1 else -(-(self.total + more) // self.instances) - self.own
 
 
 class OwnershipRepository:
@@ -29,9 +45,11 @@ class OwnershipRepository:
         given = {"job_id": job_id, "owner_id": owner_id, "now": now}
         return await self._moved("take_failed", given) == 1
 
-    async def take_orphans(self, owner_id: OwnerId, dead: Sequence[OwnerId], now: datetime, limit: int) -> list[JobId]:
-        """Take active jobs that nobody decides for any more."""
-        given = {"owner_id": owner_id, "dead": list(dead), "now": now, "limit": limit}
+    async def take_orphans(
+        self, owner_id: OwnerId, dead: Sequence[OwnerId], now: datetime, limit: int, *, leaves_some: bool = False
+    ) -> list[JobId]:
+        """Take active jobs that nobody decides for any more; the others are told if some are left for them."""
+        given = {"owner_id": owner_id, "dead": list(dead), "now": now, "limit": limit, "leaves_some": leaves_some}
         return [JobId(row["job_id"]) for row in await self._all("take_orphans", given)]
 
     async def take_late(self, owner_id: OwnerId, now: datetime, limit: int) -> list[JobId]:
@@ -70,10 +88,15 @@ class OwnershipRepository:
         rows = await self._all("expired_nodes", {"owner_id": owner_id, "now": now, "limit": limit})
         return [(JobId(row["job_id"]), row["node_id"], bool(row["taken"])) for row in rows]
 
-    async def count_active(self, owner_id: OwnerId) -> int:
-        """Tell how many active jobs the owner has."""
-        (row,) = await self._all("count_active", {"owner_id": owner_id})
-        return int(row["active"])
+    async def load(self, owner_id: OwnerId, threshold_seconds: float, dead: Sequence[OwnerId] = ()) -> Load:
+        """Tell how much the owner has, and among how many the jobs can be shared, without those that are dead."""
+        (row,) = await self._all("load", {"owner_id": owner_id, "threshold": threshold_seconds, "dead": list(dead)})
+        return Load(**row)
+
+    async def give_away(self, owner_id: OwnerId, count: int, now: datetime) -> int:
+        """Give up so many jobs, and tell the others."""
+        (row,) = await self._all("give_away", {"owner_id": owner_id, "limit": count, "now": now})
+        return int(row["given"])
 
     async def _all(self, query: str, given: dict[str, Any]) -> list[dict[str, Any]]:
         with domain_errors(query.replace("_", " ")):

@@ -19,8 +19,41 @@ UPDATE dagapp.dag_jobs
 SET owner_id = %(owner_id)s, owner_epoch = owner_epoch + 1, updated_at = %(now)s
 WHERE job_id = %(job_id)s AND status = 'failed';
 
+-- name: load
+-- How many active jobs an instance has, and all together; how many instances there are to share them; and whether
+-- jobs wait for an owner. Where there is nobody to share with, the others are not counted.
+WITH instances AS MATERIALIZED (
+    SELECT count(*) FILTER (WHERE owner_id <> %(owner_id)s AND owner_id <> ALL (%(dead)s)
+                              AND heartbeat_at > now() - make_interval(secs => %(threshold)s)) AS others
+    FROM dagapp.dag_orchestrators WHERE stopped_at IS NULL
+), own AS (
+    SELECT count(*) AS jobs FROM dagapp.dag_jobs WHERE owner_id = %(owner_id)s AND status IN ('pending', 'running')
+)
+SELECT own.jobs AS own, instances.others + 1 AS instances,
+       EXISTS (SELECT FROM dagapp.dag_jobs
+               WHERE status IN ('pending', 'running') AND (owner_id IS NULL OR owner_id = ANY (%(dead)s))) AS has_orphans,
+       CASE WHEN instances.others = 0 THEN own.jobs
+            ELSE (SELECT count(*) FROM dagapp.dag_jobs WHERE status IN ('pending', 'running')) END AS total
+FROM own, instances;
+
+-- name: give_away
+-- Those that had nothing to do for the longest time.
+WITH given AS (
+    UPDATE dagapp.dag_jobs SET owner_id = NULL, owner_epoch = owner_epoch + 1, updated_at = %(now)s
+    WHERE job_id = ANY (ARRAY(
+            SELECT job_id FROM dagapp.dag_jobs
+            WHERE owner_id = %(owner_id)s AND status IN ('pending', 'running')
+            ORDER BY updated_at
+            LIMIT %(limit)s
+            FOR NO KEY UPDATE SKIP LOCKED
+        ))
+    RETURNING job_id
+)
+SELECT count(*) AS given, pg_notify('graticule_orphans', '') FROM given;
+
 -- name: take_orphans
--- The active jobs of instances that are gone, and those that were handed over; shared among whoever asks.
+-- The active jobs of instances that are gone, and those that were handed over; shared among whoever asks. Who leaves
+-- some for the others tells them so.
 WITH orphans AS (
     SELECT job_id FROM dagapp.dag_jobs
     WHERE status IN ('pending', 'running') AND (owner_id IS NULL OR owner_id = ANY (%(dead)s))
@@ -32,10 +65,13 @@ WITH orphans AS (
     FROM orphans WHERE job.job_id = orphans.job_id
     RETURNING job.job_id, job.owner_epoch
 ), told AS (
-    INSERT INTO dagapp.dag_job_events (event_type, job_id, actor, data, created_at)
-    SELECT 'job_reclaimed', job_id, %(owner_id)s, jsonb_build_object('owner_epoch', owner_epoch), %(now)s FROM taken
+    INSERT INTO dagapp.dag_job_events (event_type, job_id, actor, data, owner_epoch, created_at)
+    SELECT 'job_reclaimed', job_id, %(owner_id)s, jsonb_build_object('owner_epoch', owner_epoch), owner_epoch, %(now)s
+    FROM taken
 )
-SELECT job_id, (SELECT pg_notify('graticule_events', '')) FROM taken;
+SELECT job_id, (SELECT pg_notify('graticule_events', '')),
+       (SELECT pg_notify('graticule_orphans', '') WHERE %(leaves_some)s)
+FROM taken;
 
 -- name: take_late
 -- Ended jobs of closed instances with late results, which are recorded all the same.
@@ -133,6 +169,3 @@ WHERE node.status IN ('dispatched', 'running') AND node.deadline_at <= %(now)s
   AND job.owner_id = %(owner_id)s AND job.status IN ('pending', 'running')
 ORDER BY node.deadline_at
 LIMIT %(limit)s;
-
--- name: count_active
-SELECT count(*) AS active FROM dagapp.dag_jobs WHERE owner_id = %(owner_id)s AND status IN ('pending', 'running');

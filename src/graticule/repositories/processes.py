@@ -42,13 +42,13 @@ class WorkerRepository(Repository[Worker]):
     subject: ClassVar = "worker"
     queries: ClassVar = QUERIES
 
-    async def beat(self, worker_id: WorkerId, now: datetime) -> bool:
+    async def beat(self, worker_id: WorkerId) -> bool:
         """Write a heartbeat; False when the row is gone or was closed."""
-        return await self._execute("beat_worker", {"worker_id": worker_id, "now": now}) == 1
+        return await self._execute("beat_worker", {"worker_id": worker_id}) == 1
 
-    async def stop(self, worker_id: WorkerId, now: datetime) -> bool:
+    async def stop(self, worker_id: WorkerId) -> bool:
         """Close the row of a worker that ends."""
-        return await self._execute("stop_worker", {"worker_id": worker_id, "now": now}) == 1
+        return await self._execute("stop_worker", {"worker_id": worker_id}) == 1
 
     async def running(self) -> list[Worker]:
         """Give the workers that did not stop, oldest first."""

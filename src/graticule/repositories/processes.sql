@@ -1,4 +1,4 @@
--- The rows of running processes. "Alive" is decided by the database's clock, given as %(now)s by its readers.
+-- The rows of running processes. All of their times are the database's.
 
 -- name: beat_orchestrator
 UPDATE dagapp.dag_orchestrators SET heartbeat_at = now() WHERE owner_id = %(owner_id)s AND stopped_at IS NULL;
@@ -14,10 +14,10 @@ UPDATE dagapp.dag_orchestrators SET stopped_at = %(now)s WHERE owner_id = %(owne
 SELECT * FROM dagapp.dag_orchestrators WHERE stopped_at IS NULL ORDER BY started_at, owner_id;
 
 -- name: beat_worker
-UPDATE dagapp.dag_workers SET heartbeat_at = %(now)s WHERE worker_id = %(worker_id)s AND stopped_at IS NULL;
+UPDATE dagapp.dag_workers SET heartbeat_at = now() WHERE worker_id = %(worker_id)s AND stopped_at IS NULL;
 
 -- name: stop_worker
-UPDATE dagapp.dag_workers SET stopped_at = %(now)s WHERE worker_id = %(worker_id)s AND stopped_at IS NULL;
+UPDATE dagapp.dag_workers SET stopped_at = now() WHERE worker_id = %(worker_id)s AND stopped_at IS NULL;
 
 -- name: running_workers
 SELECT * FROM dagapp.dag_workers WHERE stopped_at IS NULL ORDER BY started_at, worker_id;

@@ -111,10 +111,11 @@ WHERE job_id = ANY (%(job_ids)s) AND (SELECT intact FROM fence)
 RETURNING 1;
 
 -- name: events
-INSERT INTO dagapp.dag_job_events (event_type, job_id, node_id, task_id, actor, data, created_at)
-SELECT event_type, job_id, node_id, task_id, actor, data, %(now)s
+INSERT INTO dagapp.dag_job_events (event_type, job_id, node_id, task_id, actor, data, owner_epoch, created_at)
+SELECT event_type, job_id, node_id, task_id, actor, data, owner_epoch, %(now)s
 FROM json_to_recordset(%(events)s) AS added (
-        job_id text, event_type dagapp.event_type, node_id text, task_id text, actor text, data jsonb
+        job_id text, event_type dagapp.event_type, node_id text, task_id text, actor text, data jsonb,
+        owner_epoch bigint
     )
 WHERE job_id = ANY (%(job_ids)s) AND (SELECT intact FROM fence)
 RETURNING 1;

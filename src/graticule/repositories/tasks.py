@@ -181,6 +181,10 @@ class TaskRepository(Repository[Task]):
         given = {**_named(worker_id, held), "delay_seconds": delay_seconds, "counts": counts}
         return await self._task_ids("abandon_tasks", given)
 
+    async def abandon_all_but(self, worker_id: WorkerId, held: Iterable[TaskId]) -> set[TaskId]:
+        """Give back what a worker was given and does not know of."""
+        return await self._task_ids("abandon_other_tasks", {"worker_id": worker_id, "held": list(held)})
+
     async def dead_letter(self, worker_id: WorkerId, delivery: Delivery, reason: str) -> bool:
         """Set a task aside for good; its node fails with the reason."""
         given = {

@@ -109,6 +109,18 @@ WITH given_back AS (
 )
 SELECT task_id, (SELECT count(sent) FROM told) AS queues FROM given_back;
 
+-- name: abandon_other_tasks
+-- What the worker was given and never heard of. It was not at work on it: that was no delivery.
+WITH given_back AS (
+    UPDATE dagapp.dag_tasks
+    SET status = 'queued', leased_by = NULL, lease_expires_at = NULL, delivery_count = delivery_count - 1
+    WHERE status = 'leased' AND leased_by = %(worker_id)s AND task_id <> ALL (%(held)s)
+    RETURNING task_id, queue
+), told AS (
+    SELECT pg_notify('graticule_queue_' || md5(queue), '') AS sent FROM (SELECT DISTINCT queue FROM given_back) AS of_queue
+)
+SELECT task_id, (SELECT count(sent) FROM told) AS queues FROM given_back;
+
 -- name: dead_letter_task
 -- Nobody can run it: it is set aside, and its node fails for good.
 WITH dead AS (

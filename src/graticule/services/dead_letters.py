@@ -8,6 +8,7 @@ from typing import Final
 from pydantic import BaseModel, Field
 
 from graticule.core.errors import Conflict, NotFound
+from graticule.core.fault_points import Commit
 from graticule.core.ids import JobId, NodeId, TaskId
 from graticule.core.models import JobMessage, Task
 from graticule.core.models.fields import JsonObject
@@ -69,7 +70,7 @@ class DeadLetterService:
 
     async def requeue(self, letter_id: str, jobs: JobService, actor: str | None = None) -> None:
         """Let a dead letter be delivered again; a job that has failed because of it is resumed, with a new attempt."""
-        async with self._database.transaction() as connection:
+        async with self._database.transaction(Commit.DEAD_LETTERS) as connection:
             outcome = await TaskRepository(connection).requeue(TaskId(letter_id))
             if outcome in _NO_TASK and not await MessageRepository(connection).requeue(letter_id):
                 raise _unknown(letter_id)
@@ -90,7 +91,7 @@ class DeadLetterService:
 
     async def discard(self, letter_id: str) -> None:
         """Take a dead letter off the list for good."""
-        async with self._database.transaction() as connection:
+        async with self._database.transaction(Commit.DEAD_LETTERS) as connection:
             if await TaskRepository(connection).discard(TaskId(letter_id)):
                 return
             if not await MessageRepository(connection).discard(letter_id):

@@ -4,12 +4,13 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from graticule.core.errors import Conflict
+from graticule.core.fault_points import Commit
 from graticule.core.ids import JobId
 from graticule.core.models import Job, Workflow
 from graticule.core.models.fields import Priority, Short, Url
@@ -86,7 +87,7 @@ class JobService:
     async def submit_many(self, submissions: Sequence[Submission], *, actor: str | None = None) -> list[SubmittedJob]:
         """Make many jobs in one transaction; one that is not valid refuses them all."""
         prepared = [self.prepare(submission) for submission in submissions]
-        async with self._database.transaction() as connection:
+        async with self._database.transaction(Commit.SUBMIT) as connection:
             return await self.submit_within(connection, prepared, actor)
 
     def prepare(self, submission: Submission) -> PreparedJob:
@@ -101,7 +102,7 @@ class JobService:
         self, connection: Connection, prepared: Sequence[PreparedJob], actor: str | None
     ) -> list[SubmittedJob]:
         """Make the jobs inside the caller's transaction, with their first step taken."""
-        now = datetime.now(UTC)
+        now = self._database.now()
         for graph in {each.graph.content_hash: each.graph for each in prepared}.values():
             await WorkflowRepository(connection).keep(_workflow_row(graph, now))
             self._steps.remember(graph.content_hash, graph)
@@ -143,10 +144,10 @@ class JobService:
 
     async def cancel(self, job_id: JobId, actor: str | None = None) -> Job:
         """Ask the owner of a job to end it; one that has ended already stays as it is."""
-        async with self._database.transaction() as connection:
+        async with self._database.transaction(Commit.CANCEL) as connection:
             job = await JobRepository(connection).get(job_id=job_id)
             ownership = OwnershipRepository(connection)
-            if not await ownership.request_cancel(job_id, actor, datetime.now(UTC)):
+            if not await ownership.request_cancel(job_id, actor, self._database.now()):
                 return job
             if job.owner_id == self._steps.owner_id:
                 await self._steps.advance_within(connection, {job_id: Wake()})
@@ -154,10 +155,11 @@ class JobService:
 
     async def resume(self, job_id: JobId, node_id: str | None = None, actor: str | None = None) -> Job:
         """Let a failed job go on from its failed nodes, or from one node and all that is downstream of it."""
-        async with self._database.transaction() as connection:
+        async with self._database.transaction(Commit.RESUME) as connection:
             jobs = JobRepository(connection)
             job = await jobs.get(job_id=job_id)
-            if not await OwnershipRepository(connection).take_failed(job_id, self._steps.owner_id, datetime.now(UTC)):
+            ownership = OwnershipRepository(connection)
+            if not await ownership.take_failed(job_id, self._steps.owner_id, self._database.now()):
                 raise Conflict(
                     f"Job {job_id} is {job.status}; only a failed job can be retried.",
                     hint="Submit it again to run it anew." if job.ended_at else "Cancel it, or wait until it ends.",

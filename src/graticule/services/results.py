@@ -7,6 +7,7 @@ from uuid import uuid4
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from graticule.core.errors import InvalidInput, NotFound
+from graticule.core.fault_points import Commit
 from graticule.core.ids import TaskId
 from graticule.core.models import Checkpoint
 from graticule.core.models.engine import ResultStatus
@@ -101,7 +102,7 @@ class ResultIntake:
             raise InvalidInput("A failed task needs an `error_message`.")
         progress, metrics = _progress(report.progress), _metrics(report.metrics)
         output, output_ref = await self._kept(report)
-        async with self._database.transaction() as connection:
+        async with self._database.transaction(Commit.REPORT) as connection:
             reports = ReportRepository(connection)
             accepted = await reports.accept_result(
                 report.reporter,
@@ -125,7 +126,7 @@ class ResultIntake:
     async def checkpoint(self, report: CheckpointReport) -> Receipt:
         """Keep a phase that a task has finished."""
         data = _bounded("data", document(report.data), MOST_CHECKPOINT_BYTES)
-        async with self._database.transaction() as connection:
+        async with self._database.transaction(Commit.REPORT) as connection:
             reports = ReportRepository(connection)
             accepted = await reports.accept_checkpoint(report.reporter, report.phase, data, report.artifacts)
             return await _receipt(reports, report, accepted=accepted, standing=TaskStanding.HELD)
@@ -141,7 +142,7 @@ class ResultIntake:
 
     async def _running(self, report: TaskReport, progress: JsonObject | None, metrics: JsonObject | None) -> Receipt:
         told = _progress(progress), _metrics(metrics)
-        async with self._database.transaction() as connection:
+        async with self._database.transaction(Commit.REPORT) as connection:
             reports = ReportRepository(connection)
             accepted = await reports.accept_progress(report.reporter, *told)
             return await _receipt(reports, report, accepted=accepted, standing=TaskStanding.HELD)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from graticule.core.fault_points import Commit
 from graticule.core.ids import JobId
 from graticule.core.models import Event
 from graticule.repositories.database import Database
@@ -80,7 +81,7 @@ class RetentionService:
 
     async def _remove_jobs(self, before: datetime, batch: int) -> _Batch | None:
         """Remove the next jobs; None when none is left."""
-        async with self._database.transaction() as connection:
+        async with self._database.transaction(Commit.PRUNE) as connection:
             repository = RetentionRepository(connection)
             job_ids = await repository.hold_jobs(before, batch)
             return _Batch(job_ids, await repository.remove_jobs(job_ids)) if job_ids else None
@@ -88,7 +89,7 @@ class RetentionService:
     async def _remove_results(self, before: datetime) -> int:
         removed, after, through = 0, 0, False
         while not through:
-            async with self._database.transaction() as connection:
+            async with self._database.transaction(Commit.PRUNE) as connection:
                 page = await RetentionRepository(connection).remove_results(before, after, RESULTS_PER_PAGE)
             removed += page.results
             after = page.last or after

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from graticule.core.channels import CANCELLED, EVENTS, queue_channel
+from graticule.core.fault_points import Commit, Moment, committing, reach
 from graticule.core.ids import JobId
 from graticule.core.models.engine import NodeType, ResultStatus
 from graticule.core.states import NodeStatus
@@ -91,7 +92,8 @@ async def write_decisions(
     removed, started_over = _removed(decided), _started_over(decided)
     abandoned, withdrawn = _abandoned(decided), _withdrawn(decided)
     if not (removed or started_over or abandoned or withdrawn or len(portions(parts)) > 1):
-        await steps.write(jobs, parts, now)
+        with committing(Commit.STEP):
+            await steps.write(jobs, parts, now)
         return
     async with steps.transaction():
         await steps.hold(jobs)
@@ -100,6 +102,8 @@ async def write_decisions(
         await steps.write(jobs, parts, now)
         await steps.abandon_children(abandoned, now)
         await steps.withdraw_tasks(withdrawn)
+        reach(Commit.LARGE_STEP, Moment.BEFORE)
+    reach(Commit.LARGE_STEP, Moment.AFTER)
 
 
 async def _job(outputs: OutputStore, job: DecidedJob) -> AsyncIterator[Row]:
@@ -201,7 +205,7 @@ def _tasks(job: DecidedJob) -> Iterator[Row]:
 
 def _events(job: DecidedJob) -> Iterator[Row]:
     for event in job.decision.events:
-        yield job.row(
+        yield job.fenced(
             event_type=event.event_type,
             node_id=event.node_id,
             task_id=event.task_id,

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Final
 
@@ -100,7 +100,7 @@ class StepService:
     async def _written(
         self, connection: Connection, reader: StepReader, read: Iterable[ReadJob], decide: Decide
     ) -> tuple[list[DecidedJob], datetime]:
-        now = datetime.now(UTC)
+        now = self._database.now()
         decided = [job for each in read if (job := await decide(reader, each, now)) is not None]
         await write_decisions(StepRepository(connection, self.owner_id), self.outputs, decided, now)
         return decided, now

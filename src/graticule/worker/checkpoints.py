@@ -5,6 +5,7 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
+from graticule.core.fault_points import Commit
 from graticule.core.ids import WorkerId
 from graticule.handlers.context import Checkpoint, CheckpointNotSaved, Storage
 from graticule.logs import get_logger
@@ -44,7 +45,7 @@ class DatabaseCheckpoints:
 
     async def save(self, message: TaskMessage, checkpoint: Checkpoint) -> bool:
         """Keep a checkpoint; False when the task is not this worker's any more."""
-        async with self._database.connection() as connection:
+        async with self._database.committing(Commit.CHECKPOINT) as connection:
             return await CheckpointRepository(connection).save_under_lease(
                 self._worker_id, delivery_of(message), checkpoint.phase, checkpoint.data, checkpoint.artifacts
             )

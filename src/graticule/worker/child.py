@@ -201,6 +201,7 @@ class Child:
             node_id=header["node_id"],
             retry_count=header["retry_count"],
             traceparent=header["traceparent"],
+            delivery_count=header["delivery_count"],
             params=validated(handler.params, order.params),
             logger=get_logger(f"graticule.handlers.{handler.name}"),
             signals=self._link.signals,

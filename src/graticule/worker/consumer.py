@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from graticule.core.backoff import Backoff
 from graticule.core.errors import GraticuleError
 from graticule.core.ids import TaskId
 from graticule.logs import get_logger
@@ -25,7 +26,6 @@ AHEAD_SECONDS: Final = 0.1  # as much work as this is taken in advance
 MOST_AHEAD: Final = 400  # tasks
 MOST_UNWRITTEN: Final = 2000  # results; the database is slow or away, and more work would not help
 _LOOK_AHEAD_SECONDS: Final = 1.0  # between two looks at what waits for its time
-_LONGEST_PAUSE_SECONDS: Final = 5.0
 
 _log = get_logger(__name__)
 
@@ -43,6 +43,9 @@ class Source(Protocol):
         self, messages: Sequence[TaskMessage], *, delay_seconds: float = 0, counts: bool = True
     ) -> set[TaskId]:
         """Give messages back."""
+
+    async def abandon_all_but(self, held: Collection[TaskId]) -> set[TaskId]:
+        """Give back what was received, and never arrived."""
 
 
 class Pace:
@@ -112,6 +115,7 @@ class Consumer:
         self._unwritten = unwritten
         self._wake = asyncio.Event()
         self._is_stopping = False
+        self._lost_answer = False  # to a claim: the database may have leased us tasks that we do not know of
         self._looked_ahead = float("-inf")
 
     def announce(self, queue: str | None = None) -> None:
@@ -132,18 +136,22 @@ class Consumer:
 
     async def consume(self) -> None:
         """Claim until told to stop."""
-        pause = 0.1
+        backoff = Backoff()
         while not self._is_stopping:
             try:
                 self._wake.clear()
+                if self._lost_answer:
+                    await self._source.abandon_all_but({run.message.task_id for run in self._holdings.all()})
+                    self._lost_answer = False
                 if not await self._claim_round():
                     await self._wait()
-                pause = 0.1
+                backoff.succeeded()
             except GraticuleError as error:
+                pause = backoff.next()
                 _log.warning("tasks cannot be claimed", error=str(error), detail=error.detail, again_in=pause)
+                self._lost_answer = True
                 await asyncio.sleep(pause)
                 self.announce()
-                pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
 
     async def _claim_round(self) -> bool:
         """Claim once from each queue that may have tasks; False when none could be asked or had any."""

@@ -72,6 +72,7 @@ class Executor:
             node_id=message.node_id,
             retry_count=message.retry_count,
             traceparent=message.traceparent,
+            delivery_count=message.delivery_count,
             params=validated(handler.params, message.params),
             logger=get_logger(f"graticule.handlers.{handler.name}"),
             signals=run.signals,

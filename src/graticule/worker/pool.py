@@ -277,6 +277,7 @@ def _order(run: Run, handler: RegisteredHandler) -> dict[str, Any]:
         "node_id": message.node_id,
         "retry_count": message.retry_count,
         "traceparent": message.traceparent,
+        "delivery_count": message.delivery_count,
         "handler": handler.name,
         "module": handler.module,
     }

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 from graticule import __version__
 from graticule.core.errors import GraticuleError
+from graticule.core.fault_points import Commit
 from graticule.core.ids import WorkerId
 from graticule.core.models import Worker
 from graticule.logs import get_logger
@@ -62,14 +63,14 @@ class Presence:
     async def close(self) -> None:
         """Say that this worker has ended; if that cannot be said, the missing heartbeat tells it."""
         try:
-            async with self._database.connection() as connection:
-                await WorkerRepository(connection).stop(self._row.worker_id, datetime.now(UTC))
+            async with self._database.committing(Commit.WORKER_STOP) as connection:
+                await WorkerRepository(connection).stop(self._row.worker_id)
         except GraticuleError as error:
             _log.warning("the worker's row could not be closed", error=str(error))
 
     async def _beat(self) -> None:
-        now = datetime.now(UTC)
-        async with self._database.connection() as connection:
+        async with self._database.committing(Commit.WORKER_BEAT) as connection:
             workers = WorkerRepository(connection)
-            if not await workers.beat(self._row.worker_id, now):
-                await workers.insert(self._row.model_copy(update={"heartbeat_at": now}))
+            if not await workers.beat(self._row.worker_id):
+                now = self._database.now()
+                await workers.insert(self._row.model_copy(update={"started_at": now, "heartbeat_at": now}))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from graticule.core.backoff import Backoff
 from graticule.core.errors import GraticuleError, TransactionAborted, Unavailable
 from graticule.core.ids import TaskId
 from graticule.logs import get_logger
@@ -15,8 +16,6 @@ from graticule.worker.run import Run
 
 LARGEST_BATCH: Final = 1000
 LARGEST_BATCH_BYTES: Final = 16 * 1024 * 1024  # about; one statement carries the batch
-FIRST_PAUSE_SECONDS: Final = 0.1
-LONGEST_PAUSE_SECONDS: Final = 5.0
 
 _log = get_logger(__name__)
 
@@ -68,14 +67,14 @@ class Reporter:
 
     async def _write(self, batch: Sequence[tuple[Run, Report]]) -> None:
         """Write a batch; the database may be away for a while, and the results are kept until it is back."""
-        pause = FIRST_PAUSE_SECONDS
+        backoff = Backoff()
         while batch := self._still_wanted(batch):
             try:
                 accepted = await self._sink.finish([report for _, report in batch])
             except (Unavailable, TransactionAborted) as error:
+                pause = backoff.next()
                 _log.warning("results cannot be written yet", count=len(batch), error=str(error), again_in=pause)
                 await asyncio.sleep(pause)
-                pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
             except GraticuleError as error:
                 await self._write_apart(batch, error)
                 return

@@ -7,6 +7,7 @@ from typing import Protocol
 import orjson
 from pydantic import JsonValue
 
+from graticule.core.fault_points import Commit
 from graticule.core.ids import TaskId, WorkerId
 from graticule.messaging.postgres import delivery_of
 from graticule.messaging.protocol import TaskMessage
@@ -52,12 +53,12 @@ class DatabaseSink:
 
     async def finish(self, reports: Sequence[Report]) -> set[TaskId]:
         """Write how tasks ended, and give those that were accepted: of the others the lease was lost."""
-        async with self._database.connection() as connection:
+        async with self._database.committing(Commit.FINISH) as connection:
             return await TaskRepository(connection).finish(self._worker_id, [_finished(each) for each in reports])
 
     async def running(self, news: Sequence[News]) -> None:
         """Tell of tasks that still run."""
-        async with self._database.connection() as connection:
+        async with self._database.committing(Commit.RUNNING) as connection:
             tasks = [RunningTask(delivery_of(each.message), _text(each.progress)) for each in news]
             await TaskRepository(connection).report_running(self._worker_id, tasks)
 

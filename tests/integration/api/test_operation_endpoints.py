@@ -22,6 +22,7 @@ from graticule.repositories.tasks import TaskRepository
 
 LEASED: dict[str, Any] = {"status": MessageStatus.LEASED, "leased_by": "w-alive", "lease_expires_at": rows.LATER}
 DEAD: dict[str, Any] = {"status": MessageStatus.DEAD, "dead_reason": "poison"}
+LOCK_KEY = 1
 
 
 async def items(client: httpx.AsyncClient, path: str) -> list[dict[str, Any]]:
@@ -39,12 +40,14 @@ def process(seconds_ago: float, *, stopped: bool = False) -> dict[str, Any]:
 
 
 async def add_processes(connection: Connection) -> None:
+    """Add a process of each state; the connection is the session of the orchestrator that is alive."""
+    await connection.execute("SELECT pg_advisory_lock(%s)", [LOCK_KEY])
     for name, seconds, stopped in (("alive", 1.0, False), ("stale", 500.0, False), ("stopped", 1.0, True)):
         values = process(seconds, stopped=stopped)
         worker = Worker(worker_id=WorkerId(f"w-{name}"), queues=["q", "r"], concurrency=4, **values)
         await WorkerRepository(connection).insert(worker)
         await OrchestratorRepository(connection).insert(
-            Orchestrator(owner_id=OwnerId(f"o-{name}"), lock_key=1, **values)
+            Orchestrator(owner_id=OwnerId(f"o-{name}"), lock_key=LOCK_KEY, **values)
         )
 
 
@@ -92,6 +95,15 @@ async def test_processes_show_whether_they_are_there_and_what_they_hold(
     assert states == {f"{key}-alive": ("alive", 2), f"{key}-stale": ("stale", 0)}
     every = {each[name]: each["state"] for each in await items(admin_client, f"{path}?stopped=true")}
     assert every == {f"{key}-alive": "alive", f"{key}-stale": "stale", f"{key}-stopped": "stopped"}
+
+
+async def test_an_orchestrator_whose_session_has_ended_is_gone_at_once(
+    admin_client: httpx.AsyncClient, connection: Connection
+) -> None:
+    await add_processes(connection)
+    await connection.execute("SELECT pg_advisory_unlock(%s)", [LOCK_KEY])
+    states = {each["owner_id"]: each["state"] for each in await items(admin_client, "orchestrators")}
+    assert states == {"o-alive": "gone", "o-stale": "stale"}
 
 
 async def test_numbers_of_now_and_of_the_last_days(admin_client: httpx.AsyncClient, connection: Connection) -> None:

@@ -220,8 +220,8 @@ async def test_a_message_whose_lease_was_lost_makes_no_job(
     await send(instance, "m")
     claim = MessageRepository.claim
 
-    async def claimed_and_lost(self: MessageRepository, *given: Any) -> list[JobMessage]:
-        found = await claim(self, *given)
+    async def claimed_and_lost(self: MessageRepository, *given: Any, **more: Any) -> list[JobMessage]:
+        found = await claim(self, *given, **more)
         await instance.execute("UPDATE dagapp.dag_job_messages SET delivery_count = delivery_count + 1")
         return found
 

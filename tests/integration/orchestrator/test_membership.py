@@ -169,7 +169,7 @@ async def test_survivors_share_the_jobs_and_none_is_taken_twice(new_instance: Ne
     now = datetime.now(UTC)
 
     async def take(instance: Instance) -> list[JobId]:
-        async with instance.pool.transaction() as connection:
+        async with instance.pool.connection() as connection, connection.transaction():
             return await OwnershipRepository(connection).take_orphans(instance.owner_id, [first.owner_id], now, 7)
 
     shares = await asyncio.gather(*(take(instance) for _ in range(3) for instance in (second, third)))
@@ -188,7 +188,7 @@ async def test_more_orphans_than_fit_one_take_are_all_taken(new_instance: NewIns
 
         async def all_taken() -> bool:
             async with second.pool.connection() as connection:
-                return await OwnershipRepository(connection).count_active(second.owner_id) == len(jobs)
+                return (await OwnershipRepository(connection).load(second.owner_id, 120)).own == len(jobs)
 
         await until(all_taken)
     await first.execute("DELETE FROM dagapp.dag_jobs WHERE job_id <> ALL (%(kept)s)", kept=[jobs[0]])

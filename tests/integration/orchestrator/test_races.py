@@ -23,12 +23,12 @@ from tests.conftest import TestDatabase
 from tests.integration.orchestrator.instances import NEVER, ROLE, Instance, until
 from tests.integration.services.engine import QUEUE, Bench, flow
 
+from graticule.core import backoff
 from graticule.core.channels import queue_channel
 from graticule.core.errors import Conflict, StaleVersion, Unavailable
 from graticule.core.ids import JobId, WorkerId
 from graticule.core.models.engine import ResultStatus
 from graticule.core.states import JobStatus
-from graticule.orchestrator import loop as loop_module
 from graticule.repositories.database import Database
 from graticule.repositories.listener import Listener, listening
 from graticule.repositories.ownership import OwnershipRepository
@@ -315,8 +315,8 @@ async def new_race(
     database: TestDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Callable[..., Race]]:
     """Give races whose loops do not wait long after an error; what is known of jobs is held against their rows."""
-    monkeypatch.setattr(loop_module, "FIRST_PAUSE_SECONDS", 0.01)
-    monkeypatch.setattr(loop_module, "LONGEST_PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(backoff, "FIRST_SECONDS", 0.01)
+    monkeypatch.setattr(backoff, "LONGEST_SECONDS", 0.05)
     url = database.url(ROLE)
     async with AsyncExitStack() as stack:
         apis = await stack.enter_async_context(Database(url, ROLE, pool_size=6))

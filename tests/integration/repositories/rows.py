@@ -205,6 +205,7 @@ def _rich_engine() -> list[Row]:
             task_id="t",
             asset_id=ASSET,
             version_ordinal=2,
+            owner_epoch=2**40,
             actor=NASTY[:128],
             data=NESTED,
             created_at=ELSEWHERE,

@@ -135,7 +135,7 @@ async def test_a_deadlock_of_two_sessions(pool: Database, with_job: Connection) 
             await connection.execute("UPDATE dagapp.dag_jobs SET priority = 1 WHERE job_id = %s", [job_id])
 
     async def cross(first: str, second: str) -> None:
-        async with pool.transaction() as connection:
+        async with pool.connection() as connection, connection.transaction():
             await touch(connection, first)
             await both_hold_one.wait()
             await touch(connection, second)
@@ -165,7 +165,7 @@ async def test_a_statement_that_takes_too_long(with_job: Connection) -> None:
 
 
 async def test_a_lock_that_takes_too_long(pool: Database, with_job: Connection) -> None:
-    async with pool.transaction() as holder, with_job.transaction(force_rollback=True):
+    async with pool.connection() as holder, holder.transaction(), with_job.transaction(force_rollback=True):
         await holder.execute("SELECT FROM dagapp.dag_jobs FOR UPDATE")
         await with_job.execute("SET LOCAL lock_timeout = '20ms'")
         with pytest.raises(Unavailable, match="it took too long") as refused, domain_errors("wait"):
@@ -249,7 +249,7 @@ async def test_a_pool_that_is_exhausted_or_closed(database: TestDatabase) -> Non
 
 async def test_a_transaction_is_all_or_nothing(pool: Database, with_job: Connection) -> None:
     async def add_two() -> None:
-        async with pool.transaction() as connection:
+        async with pool.connection() as connection, connection.transaction():
             await WorkflowRepository(connection).insert(rows.workflow(workflow_hash="5" * 64))
             await WorkflowRepository(connection).insert(rows.workflow())
 

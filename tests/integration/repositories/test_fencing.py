@@ -127,7 +127,7 @@ async def test_whoever_owns_it_an_active_job_can_be_asked_to_end(with_job: Conne
 async def _attempt(pool: Database, action: Any) -> str:
     """Run an action on a connection of its own, and tell how it ended."""
     try:
-        async with pool.transaction() as connection:
+        async with pool.connection() as connection, connection.transaction():
             await action(connection)
     except Conflict as error:
         return type(error).__name__
@@ -136,7 +136,7 @@ async def _attempt(pool: Database, action: Any) -> str:
 
 async def test_of_takes_at_once_exactly_one_wins(pool: Database, with_job: Connection) -> None:
     async def taken(owner: str) -> list[JobId]:
-        async with pool.transaction() as connection:
+        async with pool.connection() as connection, connection.transaction():
             return await take(connection, OwnerId(owner))
 
     shares = await asyncio.gather(*(taken(f"o{number}") for number in range(3)))
@@ -152,7 +152,7 @@ async def as_read(connection: Connection) -> JobRow:
 
 async def test_a_job_whose_step_is_being_written_is_not_taken(pool: Database, with_job: Connection) -> None:
     """Else a paused owner commits its step after the new owner has read the job: written in a term that is over."""
-    async with pool.transaction() as step:
+    async with pool.connection() as step, step.transaction():
         await StepRepository(step, OWNER).hold([await as_read(step)])
         await with_job.execute("SET lock_timeout = '100ms'")
         assert await take(with_job) == []
@@ -163,7 +163,7 @@ async def test_a_job_whose_step_is_being_written_is_not_taken(pool: Database, wi
 
 async def test_a_step_that_waits_for_a_take_over_finds_the_job_gone(pool: Database, with_job: Connection) -> None:
     read = await as_read(with_job)
-    async with pool.transaction() as taker:
+    async with pool.connection() as taker, taker.transaction():
         assert await take(taker) == [JOB]
         step = asyncio.create_task(StepRepository(with_job, OWNER).hold([read]))
         await waiting_for_a_lock(taker)
@@ -226,7 +226,7 @@ async def test_of_replacements_at_once_exactly_one_wins(pool: Database, with_job
 
 async def test_an_assets_lock_is_held_to_the_end_of_the_transaction(pool: Database, with_job: Connection) -> None:
     await with_job.execute("SET lock_timeout = '100ms'")
-    async with pool.transaction() as holder:
+    async with pool.connection() as holder, holder.transaction():
         await AssetRepository(holder).lock(ASSET)
         with pytest.raises(Unavailable):
             await AssetRepository(with_job).lock(ASSET)

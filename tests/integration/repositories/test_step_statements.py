@@ -252,7 +252,7 @@ async def test_a_failure_without_a_reason_is_refused(held: Connection, part: Par
 
 
 async def test_a_held_job_can_neither_be_taken_nor_cancelled_nor_written(pool: Database, held: Connection) -> None:
-    async with pool.transaction() as step:
+    async with pool.connection() as step, step.transaction():
         await StepRepository(step, OWNER).hold([as_read()])
         await held.execute("SET lock_timeout = '100ms'")
         for statement in (
@@ -278,7 +278,7 @@ async def test_a_write_waits_for_whoever_holds_the_job_and_sees_what_it_did(
     pool: Database, held: Connection, part: Part
 ) -> None:
     row = await part_row(held, part)
-    async with pool.transaction() as other:
+    async with pool.connection() as other, other.transaction():
         await other.execute("UPDATE dagapp.dag_jobs SET cancel_requested_at = now(), updated_at = now()")
         writing = asyncio.create_task(write(held, {part: [row]}))
         await waiting_for_a_lock(other)

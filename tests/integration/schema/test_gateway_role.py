@@ -212,7 +212,7 @@ async def test_a_refused_write_is_a_permission_denied_of_the_domain(target: Test
                 with pytest.raises(PermissionDenied, match="the database role may not do that"):
                     await write
         with pytest.raises(PermissionDenied):
-            async with pool.transaction() as connection:
+            async with pool.connection() as connection, connection.transaction():
                 await connection.execute("CREATE SCHEMA mine")
 
 

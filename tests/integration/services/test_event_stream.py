@@ -120,9 +120,9 @@ async def write(connection: Connection, event_type: EventType = EventType.NODE_R
 async def test_a_lower_id_that_commits_later_is_not_lost(stream: ObservedStream, writers: Database) -> None:
     async with reading(stream.follow(after=0)) as reader:
         await reader.caught_up()
-        async with writers.transaction() as late:
+        async with writers.connection() as late, late.transaction():
             first = await write(late)
-            async with writers.transaction() as early:
+            async with writers.connection() as early, early.transaction():
                 second = await write(early)
             async with asyncio.timeout(20):
                 await stream.waits.wait()
@@ -133,9 +133,9 @@ async def test_a_lower_id_that_commits_later_is_not_lost(stream: ObservedStream,
 async def test_a_lower_id_that_is_rolled_back_holds_nothing_up(stream: ObservedStream, writers: Database) -> None:
     async with reading(stream.follow(after=0)) as reader:
         await reader.caught_up()
-        async with writers.transaction() as late:
+        async with writers.connection() as late, late.transaction():
             await write(late)
-            async with writers.transaction() as early:
+            async with writers.connection() as early, early.transaction():
                 second = await write(early)
             await late.execute("ROLLBACK")
             await late.execute("BEGIN")
@@ -146,9 +146,9 @@ async def test_a_stored_event_is_not_taken_for_complete_history_while_a_lower_id
     stream: ObservedStream, writers: Database
 ) -> None:
     """A client that connects just then reads stored events first: those must be settled, too."""
-    async with writers.transaction() as late:
+    async with writers.connection() as late, late.transaction():
         first = await write(late)
-        async with writers.transaction() as early:
+        async with writers.connection() as early, early.transaction():
             second = await write(early)
         async with reading(stream.follow(after=0)) as reader:
             async with asyncio.timeout(20):
@@ -162,7 +162,7 @@ async def test_a_stored_event_is_not_taken_for_complete_history_while_a_lower_id
 async def test_a_long_transaction_that_writes_no_events_does_not_stall_the_stream(
     stream: ObservedStream, writers: Database
 ) -> None:
-    async with writers.transaction() as long:
+    async with writers.connection() as long, long.transaction():
         await WorkflowRepository(long).insert(rows.workflow())
         await EventRepository(long).of_job(JobId("job"))
         async with reading(stream.follow(after=0)) as reader:
@@ -190,7 +190,7 @@ async def test_resuming_while_events_pour_in_loses_nothing_and_doubles_nothing(
 
     async def pour(job_id: str) -> None:
         for _ in range(60):
-            async with writers.transaction() as connection:
+            async with writers.connection() as connection, connection.transaction():
                 ids = []
                 for _ in range(random_.randint(1, 6)):
                     ids.append(await write(connection, job_id=job_id))
@@ -344,9 +344,9 @@ async def test_the_gateway_can_follow_with_its_read_only_role(database: TestData
         stream = ObservedStream(pool, Listener(url, DatabaseRole.GATEWAY, [EVENTS]))
         async with reading(stream.follow(after=0)) as reader:
             await reader.caught_up()
-            async with writers.transaction() as late:
+            async with writers.connection() as late, late.transaction():
                 first = await write(late)
-                async with writers.transaction() as early:
+                async with writers.connection() as early, early.transaction():
                     second = await write(early)
                 async with asyncio.timeout(20):
                     await stream.waits.wait()

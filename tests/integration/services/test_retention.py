@@ -171,7 +171,7 @@ async def test_a_job_that_is_being_resumed_is_passed_over(
     workflows: Connection, pool: Database, retention: RetentionService
 ) -> None:
     await add(workflows, *job_with_rows("failed", status=JobStatus.FAILED, error_message="it failed"))
-    async with pool.transaction() as resuming:
+    async with pool.connection() as resuming, resuming.transaction():
         await resuming.execute("UPDATE dagapp.dag_jobs SET status = 'running', ended_at = NULL")
         assert (await retention.prune(CUTOFF, batch=10, tell=unheard)).rows.jobs == 0
     assert (await retention.prune(CUTOFF, batch=10, tell=unheard)).rows.jobs == 0
@@ -291,7 +291,7 @@ async def test_a_month_that_someone_writes_to_is_left_for_the_next_time(
     admin: psycopg.AsyncConnection[Any], pool: Database, retention: RetentionService
 ) -> None:
     name = await make_partition(admin, 2024, 3)
-    async with pool.transaction() as writing:
+    async with pool.connection() as writing, writing.transaction():
         await writing.execute("LOCK TABLE dagapp.dag_job_events IN ROW EXCLUSIVE MODE")
         assert not (await retention.prune(CUTOFF, batch=10, tell=unheard)).partitions
     assert name in await partitions(admin)

@@ -300,6 +300,6 @@ async def test_a_step_inside_a_transaction_that_is_rolled_back_leaves_nothing(ne
         raise LookupError
 
     with pytest.raises(LookupError):
-        async with bench.pool.transaction() as connection:
+        async with bench.pool.connection() as connection, connection.transaction():
             await take_and_fail(connection)
     assert await bench.snapshot() == before

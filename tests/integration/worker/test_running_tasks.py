@@ -10,6 +10,7 @@ import pytest
 from fastapi import FastAPI
 from tests.integration.worker.conftest import QUEUE, Board, StartWorker, is_gone, text_of
 
+from graticule.core import backoff
 from graticule.core.models.engine import ResultStatus
 from graticule.core.states import MessageStatus
 from graticule.repositories.database import Connection
@@ -358,12 +359,7 @@ async def test_what_is_measured(board: Board, worker: FastAPI) -> None:
 async def test_a_result_is_kept_while_connections_break_and_the_worker_goes_on(
     admin: psycopg.AsyncConnection[Any], board: Board, worker: FastAPI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for pause in (
-        "worker.reporter.LONGEST_PAUSE_SECONDS",
-        "worker.consumer._LONGEST_PAUSE_SECONDS",
-        "repositories.listener.LONGEST_PAUSE_SECONDS",
-    ):
-        monkeypatch.setattr(f"graticule.{pause}", 0.4)
+    monkeypatch.setattr(backoff, "LONGEST_SECONDS", 0.4)
     task_id = await board.give("sleep", seconds=1.5)
     await board.leased(task_id)
     ended = 0

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
 
+from graticule.core import backoff
 from graticule.core.errors import InvalidInput, TransactionAborted, Unavailable
 from graticule.core.ids import JobId, NodeId, TaskId
 from graticule.core.models.engine import ResultStatus
@@ -59,7 +60,7 @@ def settled() -> list[str]:
 
 @pytest.fixture
 async def reporter(sink: Sink, settled: list[str], monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Reporter]:
-    monkeypatch.setattr(module, "FIRST_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(backoff, "FIRST_SECONDS", 0.001)
     made = Reporter(sink, lambda each: settled.append(each.message.task_id))
     writing = asyncio.create_task(made.write_forever())
     yield made

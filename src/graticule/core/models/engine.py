@@ -364,6 +364,7 @@ class Event(Row):
     asset_id: AssetKey | None = None
     version_ordinal: int | None = None
     actor: Name | None = Field(None, description="Who did it: a person, a client, or a process.")
+    owner_epoch: BigInt | None = Field(None, description="The term of the job's owner in which it was written.")
     data: JsonObject = Field(default_factory=dict)
     created_at: CreatedAt
 

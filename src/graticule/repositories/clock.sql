@@ -1,0 +1,2 @@
+-- name: time
+SELECT clock_timestamp() AS now;
