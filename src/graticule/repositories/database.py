@@ -32,6 +32,17 @@ BY_KEY = (
 )
 
 
+# A machine that is gone without a word: both sides know within half a minute, and not after the two hours that systems
+# have as their default. An address may say otherwise.
+KEEPALIVES: dict[str, Any] = {
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 25_000,
+}
+SERVER_KEEPALIVES = ("tcp_keepalives_idle=10", "tcp_keepalives_interval=5", "tcp_keepalives_count=3")
+
+
 class _LastUsedFirst(deque[Connection]):
     """Connections at rest: the server process that worked last has its plans and catalogues in the CPU's caches."""
 
@@ -162,11 +173,15 @@ class Database:
 
 def session_conninfo(url: str, role: DatabaseRole, name: str, *, by_key: bool = False) -> str:
     """Give connection parameters whose sessions act as `role` from their first statement."""
-    given = str(conninfo_to_dict(url).get("options") or "")
+    given = conninfo_to_dict(url)
+    # Of two settings the last one counts: an address may have its own keepalives, and not its own role.
+    settings = [f"-c {setting}" for setting in SERVER_KEEPALIVES]
+    settings += [str(given.get("options") or ""), f"-c role={role}", "-c timezone=UTC"]
     # A process that was stopped in the middle of a transaction must not keep its locks from the others.
-    settings = [given, f"-c role={role}", "-c timezone=UTC", "-c idle_in_transaction_session_timeout=60s"]
+    settings.append("-c idle_in_transaction_session_timeout=60s")
     if role is DatabaseRole.GATEWAY:
         settings.append("-c default_transaction_read_only=on")
     if by_key or role is DatabaseRole.WORKER:
         settings += [f"-c {setting}" for setting in BY_KEY]
-    return make_conninfo(url, options=" ".join(filter(None, settings)), application_name=name)
+    options = " ".join(filter(None, settings))
+    return make_conninfo("", **{**KEEPALIVES, **given, "options": options, "application_name": name})
