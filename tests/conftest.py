@@ -12,10 +12,12 @@ from uuid import uuid4
 import hypothesis
 import psycopg
 import pytest
+import structlog
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from psycopg.types.json import Jsonb
 from pydantic import AliasChoices
+from structlog.dev import ConsoleRenderer, plain_traceback
 
 from graticule.config import Settings
 from graticule.core.models import TABLES, Platform, SchemaDeployment
@@ -41,6 +43,8 @@ SHAPE = """
           SELECT 'constraint', conrelid::regclass::text, concat_ws(' ', conname, pg_get_constraintdef(oid))
           FROM pg_constraint WHERE connamespace = 'dagapp'::regnamespace) AS object
 """
+
+PLAIN = ConsoleRenderer(colors=False, exception_formatter=plain_traceback)
 
 # A busy machine is no failure, and a run of continuous integration can be repeated to the letter.
 hypothesis.settings.register_profile("graticule", deadline=None, derandomize="CI" in os.environ)
@@ -83,8 +87,15 @@ def pytest_configure(config: pytest.Config) -> None:
     global _shared  # noqa: PLW0603 - pytest's hooks have no other place for it
     for name in _settings_variables() & set(os.environ):
         del os.environ[name]
+    plain_logs()
     if not hasattr(config, "workerinput") and not config.option.collectonly:
         _shared = SharedCluster()
+
+
+def plain_logs() -> None:
+    """Log tracebacks as text: structlog's default draws local variables, which can take seconds."""
+    structlog.reset_defaults()
+    structlog.configure(processors=[*structlog.get_config()["processors"][:-1], PLAIN])
 
 
 def _settings_variables() -> set[str]:

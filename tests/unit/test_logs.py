@@ -12,9 +12,9 @@ from urllib.parse import quote
 from uuid import UUID
 
 import pytest
-import structlog
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.conftest import plain_logs
 
 from graticule.config import LogFormat
 from graticule.logs import MASK, bound, configure_logging, get_logger, redact, redact_text
@@ -34,7 +34,7 @@ def _restored_logging() -> Iterator[None]:
     yield
     root.handlers, root.level = handlers, level
     logging.captureWarnings(capture=False)
-    structlog.reset_defaults()
+    plain_logs()
 
 
 def configured(log_format: LogFormat = LogFormat.JSON, level: str = "DEBUG") -> io.StringIO:

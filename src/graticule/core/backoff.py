@@ -4,7 +4,7 @@ import random
 from typing import Final
 
 FIRST_SECONDS: Final = 0.1
-LONGEST_SECONDS: Final = 2.0  # whoever was away is not kept waiting when it is back
+LONGEST_SECONDS: Final = 1.0  # whoever was away is not kept waiting when it is back
 SPREAD: Final = 0.2  # so that those who lost it at the same moment do not all come back at the same moment
 
 

@@ -4,7 +4,7 @@ An error keeps three things apart: `message` and `hint` are for the user (what h
 mend it), `detail` is for the log only and never leaves the process.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 
 class GraticuleError(Exception):
@@ -92,3 +92,7 @@ class Unavailable(GraticuleError):
     """Something that is needed cannot be reached now; the same request may succeed later."""
 
     code = "unavailable"
+
+
+PASSING: Final = (Unavailable, TransactionAborted, SchemaOutdated)
+"""What is no fault of what was asked: the same may succeed later. A migration may still be to come."""

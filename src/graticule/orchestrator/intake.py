@@ -5,7 +5,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from graticule.config import Settings
-from graticule.core.errors import Conflict, GraticuleError, InvalidInput, NotFound, TransactionAborted, Unavailable
+from graticule.core.errors import PASSING, Conflict, GraticuleError, InvalidInput, NotFound
 from graticule.core.fault_points import Commit
 from graticule.core.ids import OwnerId
 from graticule.core.models import JobMessage
@@ -85,7 +85,7 @@ class Intake:
             return
         try:
             await self._submit(wanted)
-        except (Unavailable, TransactionAborted):
+        except PASSING:
             raise
         except Exception as error:
             if len(wanted) > 1:

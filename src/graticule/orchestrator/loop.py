@@ -11,7 +11,7 @@ from graticule.config import Settings
 from graticule.core.backoff import Backoff
 from graticule.core.cancellation import end_tasks
 from graticule.core.channels import ORPHANS, owner_channel, queue_channel
-from graticule.core.errors import GraticuleError, TransactionAborted, Unavailable
+from graticule.core.errors import PASSING, GraticuleError
 from graticule.core.fault_points import Commit
 from graticule.core.ids import JobId
 from graticule.core.table import DatabaseRole
@@ -47,7 +47,7 @@ class OrchestratorLoop:
         self._alarms = Alarms(database.now)
         self._intake = Intake(settings, database, jobs, steps.owner_id)
         self._messages_wait = asyncio.Event()
-        self._member = Membership(database, steps.owner_id, orphan_threshold_seconds=settings.orphan_threshold_seconds)
+        self._member = Membership(database, steps.owner_id, settings)
         self._listener = Listener(
             url,
             DatabaseRole.ORCHESTRATOR,
@@ -147,7 +147,7 @@ class OrchestratorLoop:
             wakes = await self._inbox.take(JOBS_PER_STEP)
             try:
                 await self._step(wakes)
-            except (Unavailable, TransactionAborted):
+            except PASSING:
                 for job_id, wake in wakes.items():
                     self._inbox.add(job_id, wake)
                 self._look.set()  # what was written, and not answered, may have set alarms
@@ -159,7 +159,7 @@ class OrchestratorLoop:
         """Take a step of each job; when that fails, of each alone, so that one cannot hold up the others."""
         try:
             outcome = await self._steps.advance(wakes)
-        except (Unavailable, TransactionAborted):
+        except PASSING:
             raise
         except Exception as error:
             if len(wakes) > 1:
@@ -179,7 +179,7 @@ class OrchestratorLoop:
         _log.error("the step of a job cannot be taken, and the job is failed", job_id=job_id, exc_info=error)
         try:
             await self._steps.give_up(job_id, error)
-        except (Unavailable, TransactionAborted):
+        except PASSING:
             raise
         except Exception:
             _log.exception("a job can be neither advanced nor failed", job_id=job_id)
@@ -202,7 +202,7 @@ class OrchestratorLoop:
         await self._joined.wait()
         while True:
             await self._take_orphans()
-            await _signal(self._orphans_wait, self._settings.orphan_scan_interval_seconds)
+            await _signal(self._orphans_wait, self._member.next_look_seconds)
 
     async def _take_orphans(self) -> None:
         while taken := await self._member.take_orphans():
@@ -236,7 +236,7 @@ async def _persistently(part: Callable[[], Awaitable[None]]) -> None:
         began = asyncio.get_running_loop().time()
         try:
             await part()
-        except (Unavailable, TransactionAborted) as error:
+        except PASSING as error:
             _log.warning("the loop waits for the database", part=part.__name__, error=error.message)
         except Exception:
             _log.exception("a part of the loop failed and is begun anew", part=part.__name__)

@@ -11,6 +11,7 @@ import time
 from typing import Final
 
 from graticule import __version__
+from graticule.config import Settings
 from graticule.core.fault_points import Commit
 from graticule.core.ids import JobId, OwnerId
 from graticule.core.models import Orchestrator
@@ -22,6 +23,7 @@ from graticule.repositories.processes import OrchestratorRepository
 
 _log = get_logger(__name__)
 TAKEN_AT_ONCE: Final = 500
+CERTAIN_SECONDS: Final = 1.5  # for an instance that lost its session to have a new one
 PATIENCE_SECONDS: Final = 5.0  # for others to take their share of what has no owner
 MOST_UNEVEN: Final = 5  # jobs, or a quarter of a share, that an instance may have more than its share
 
@@ -34,11 +36,14 @@ def new_owner_id() -> OwnerId:
 class Membership:
     """The life of one instance among the others."""
 
-    def __init__(self, database: Database, owner_id: OwnerId, *, orphan_threshold_seconds: float) -> None:
+    def __init__(self, database: Database, owner_id: OwnerId, settings: Settings) -> None:
         self.owner_id = owner_id
         self.lock_key = secrets.randbits(63)
         self._database = database
-        self._threshold = orphan_threshold_seconds
+        self._threshold = settings.orphan_threshold_seconds
+        self._scan_seconds = settings.orphan_scan_interval_seconds
+        self._certain_seconds = min(CERTAIN_SECONDS, self._scan_seconds)
+        self._suspected: dict[OwnerId, float] = {}  # since when those without a session have been seen so
         self._left_at: float | None = None  # when jobs were first left for the others
 
     async def join(self) -> None:
@@ -71,7 +76,7 @@ class Membership:
         now = self._database.now()
         async with self._database.transaction(Commit.TAKE_OVER) as connection:
             ownership = OwnershipRepository(connection)
-            dead = await ownership.dead_owners(self.owner_id, self._threshold)
+            dead = self._dead(await ownership.dead_owners(self.owner_id, self._threshold))
             load = await ownership.load(self.owner_id, self._threshold, dead)
             limit = self._room(load)
             taken = await ownership.take_orphans(self.owner_id, dead, now, limit, leaves_some=limit < TAKEN_AT_ONCE)
@@ -83,6 +88,20 @@ class Membership:
         if taken or given:
             _log.info("jobs changed hands", taken=len(taken), given=given, dead=dead)
         return taken
+
+    @property
+    def next_look_seconds(self) -> float:
+        """Tell when to look for orphans again: soon, if an instance seems to be gone."""
+        return self._certain_seconds if self._suspected else self._scan_seconds
+
+    def _dead(self, found: dict[OwnerId, bool]) -> list[OwnerId]:
+        """Give those that are gone for certain, and remember the others."""
+        now = time.monotonic()
+        self._suspected = {
+            owner: self._suspected.get(owner, now) for owner, is_certain in found.items() if not is_certain
+        }
+        waited = {owner for owner, since in self._suspected.items() if now - since >= self._certain_seconds}
+        return [owner for owner, is_certain in found.items() if is_certain or owner in waited]
 
     def _room(self, load: Load) -> int:
         """Tell how many jobs to take: a fair share; all, once they were left to others that do not take them."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.errors import FeatureNotSupported
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
 from psycopg_pool.base import AttemptWithBackoff
@@ -130,8 +131,12 @@ class Database:
             async with self._pool.connection() as connection:
                 try:
                     yield connection
+                except Exception as error:
+                    if _is_outdated(error):
+                        await connection.close()
+                    raise
                 finally:
-                    if connection.broken:  # the others, which rest, are likely to be so, too
+                    if connection.closed:  # the others, which rest, are likely to be broken, too
                         await self._pool.drain()
 
     @asynccontextmanager
@@ -169,6 +174,11 @@ class Database:
     def pool_statistics(self) -> dict[str, int]:
         """Give the pool's counters (size, available, waiting, …)."""
         return self._pool.get_stats()
+
+
+def _is_outdated(error: Exception) -> bool:
+    """Tell whether a session knows statements only for rows as they were before a migration, and always will."""
+    return any(isinstance(each, FeatureNotSupported) for each in (error, error.__cause__))
 
 
 def session_conninfo(url: str, role: DatabaseRole, name: str, *, by_key: bool = False) -> str:

@@ -48,6 +48,7 @@ TRANSLATIONS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], type[Gr
     (psycopg.DataError, InvalidInput, "a value does not fit"),
     ((pg.ProgramLimitExceeded, pg.StatementTooComplex), InvalidInput, "it is too large"),
     ((pg.QueryCanceled, pg.LockNotAvailable), Unavailable, "it took too long"),
+    (pg.FeatureNotSupported, Unavailable, "the schema was changed meanwhile"),
     ((PoolTimeout, PoolClosed, TooManyRequests), Unavailable, "no connection was free in time"),
     ((psycopg.OperationalError, pg.IdleInTransactionSessionTimeout), Unavailable, "the database cannot be reached"),
     (psycopg.InterfaceError, Unavailable, "the connection was lost"),

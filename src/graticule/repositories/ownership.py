@@ -57,11 +57,14 @@ class OwnershipRepository:
         given = {"owner_id": owner_id, "now": now, "limit": limit}
         return [JobId(row["job_id"]) for row in await self._all("take_late", given)]
 
-    async def dead_owners(self, owner_id: OwnerId, threshold_seconds: float) -> list[OwnerId]:
-        """Give the instances that are gone without having said so, and those that left jobs behind."""
+    async def dead_owners(self, owner_id: OwnerId, threshold_seconds: float) -> dict[OwnerId, bool]:
+        """Give the instances that are gone without having said so, and those that left jobs behind.
+
+        With each, whether that is certain: one that has only lost its session may be back in a moment.
+        """
         given = {"owner_id": owner_id, "threshold": threshold_seconds}
         rows = [*await self._all("dead_owners", given), *await self._all("absent_owners", given)]
-        return [OwnerId(row["owner_id"]) for row in rows if row["owner_id"] != owner_id]
+        return {OwnerId(row["owner_id"]): row["is_silent"] for row in rows if row["owner_id"] != owner_id}
 
     async def close_dead(self, dead: Sequence[OwnerId], now: datetime) -> None:
         """Close the rows of dead instances that have no active job left."""

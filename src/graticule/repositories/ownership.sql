@@ -89,8 +89,10 @@ FROM late WHERE job.job_id = late.job_id
 RETURNING job.job_id;
 
 -- name: dead_owners
--- An instance is gone when the lock of its session is free, or when its heartbeat is older than the threshold.
-SELECT owner_id FROM dagapp.dag_orchestrators
+-- An instance is gone when the lock of its session is free, or when its heartbeat is older than the threshold. The
+-- first may pass: one that lost its session, as all do when the server is restarted, has a new one in a moment.
+SELECT owner_id, heartbeat_at < now() - make_interval(secs => %(threshold)s) AS is_silent
+FROM dagapp.dag_orchestrators
 WHERE stopped_at IS NULL AND owner_id <> %(owner_id)s
   AND (heartbeat_at < now() - make_interval(secs => %(threshold)s)
        OR NOT EXISTS (
@@ -113,7 +115,7 @@ WITH RECURSIVE owners AS (
             ORDER BY job.owner_id LIMIT 1)
     FROM owners WHERE owner_id IS NOT NULL
 )
-SELECT owner_id
+SELECT owner_id, true AS is_silent
 FROM owners LEFT JOIN dagapp.dag_orchestrators AS instance USING (owner_id)
 WHERE instance.stopped_at IS NOT NULL
    OR instance.owner_id IS NULL AND EXISTS (

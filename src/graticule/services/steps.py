@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from graticule.core.errors import GraticuleError, StaleVersion, TransactionAborted, Unavailable
+from graticule.core.errors import PASSING, GraticuleError, StaleVersion
 from graticule.core.ids import JobId, OwnerId, WorkflowHash
 from graticule.core.models.engine import NodeType
 from graticule.core.states import NodeStatus
@@ -108,7 +108,7 @@ class StepService:
     async def _decide(self, reader: StepReader, read: ReadJob, now: datetime) -> DecidedJob:
         try:
             decision = await self._evaluated(reader, read, now)
-        except (StaleVersion, Unavailable, TransactionAborted):
+        except (StaleVersion, *PASSING):
             raise  # the step is repeated
         except Exception as error:
             if read.wake.resumed is not None:

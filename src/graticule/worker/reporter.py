@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from graticule.core.backoff import Backoff
-from graticule.core.errors import GraticuleError, TransactionAborted, Unavailable
+from graticule.core.errors import PASSING, GraticuleError
 from graticule.core.ids import TaskId
 from graticule.logs import get_logger
 from graticule.worker.outcome import failed
@@ -71,7 +71,7 @@ class Reporter:
         while batch := self._still_wanted(batch):
             try:
                 accepted = await self._sink.finish([report for _, report in batch])
-            except (Unavailable, TransactionAborted) as error:
+            except PASSING as error:
                 pause = backoff.next()
                 _log.warning("results cannot be written yet", count=len(batch), error=str(error), again_in=pause)
                 await asyncio.sleep(pause)

@@ -4,16 +4,18 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 import psycopg
+import pytest
 from pydantic import JsonValue
 from tests.conftest import TestDatabase
 from tests.integration.orchestrator.conftest import NewInstance
 from tests.integration.orchestrator.instances import Instance, until, working
 from tests.integration.services.engine import DONE, SENT, flow
 
+from graticule.core import backoff
 from graticule.core.ids import JobId
 from graticule.core.models import Orchestrator
 from graticule.core.states import JobStatus
-from graticule.orchestrator.membership import Membership, new_owner_id
+from graticule.orchestrator.membership import CERTAIN_SECONDS, Membership, new_owner_id
 from graticule.repositories.ownership import OwnershipRepository
 from graticule.repositories.processes import OrchestratorRepository
 from graticule.repositories.tasks import ClaimedTask
@@ -124,6 +126,30 @@ async def test_a_vanished_instance_is_noticed_by_its_free_lock(
     row = await row_of(first)
     assert row.stopped_at is not None
     assert row.heartbeat_at > datetime.now(UTC) - timedelta(seconds=100)  # it was not its heartbeat
+
+
+async def test_an_instance_that_loses_its_session_for_a_moment_keeps_its_jobs(
+    new_instance: NewInstance, admin: psycopg.AsyncConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backoff, "FIRST_SECONDS", CERTAIN_SECONDS / 2)  # long enough to be seen without a session
+    first, second = new_instance(CHAIN), new_instance(CHAIN)
+    looks = second.loop._member
+    async with first.running(), second.running():
+        jobs = await submitted(first, 3)
+        calm = looks.next_look_seconds
+        await admin.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks"
+            " WHERE locktype = 'advisory' AND ((classid::bigint << 32) | objid::bigint) = %s",
+            [first.loop._member.lock_key],
+        )
+        assert await looks.take_orphans() == []
+        assert looks.next_look_seconds <= CERTAIN_SECONDS  # it is looked at again, soon
+
+        async def is_back() -> bool:
+            return await looks.take_orphans() == [] and looks.next_look_seconds == calm
+
+        await until(is_back)
+        assert await owners(first, jobs) == {"owner-a"}
 
 
 async def test_an_instance_without_heartbeat_is_taken_for_dead_although_it_holds_its_lock(
@@ -314,7 +340,7 @@ async def test_every_start_is_another_instance() -> None:
 
 async def test_joining_twice_makes_one_row(new_instance: NewInstance) -> None:
     instance = new_instance(CHAIN)
-    member = Membership(instance.pool, instance.owner_id, orphan_threshold_seconds=120)
+    member = Membership(instance.pool, instance.owner_id, instance.settings)
     await member.join()
     await member.join()
     assert (await row_of(instance)).lock_key == member.lock_key

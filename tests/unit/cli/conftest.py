@@ -10,7 +10,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from unittest.mock import patch
 
-import structlog
+from tests.conftest import plain_logs
 
 from graticule.cli.main import main
 
@@ -37,7 +37,7 @@ def run(*arguments: str, variables: Mapping[str, str] | None = None) -> Result:
         redirect_stderr(err),
     ):
         code = _exit_code()
-    structlog.reset_defaults()  # what a command set for its own process is not for the tests that follow
+    plain_logs()  # what a command set for its own process is not for the tests that follow
     return Result(code, out.getvalue(), err.getvalue())
 
 
