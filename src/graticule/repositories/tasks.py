@@ -217,8 +217,12 @@ class TaskRepository(Repository[Task]):
         given = {"queue": queue, "before_created_at": created_at, "before_task_id": task_id, "limit": limit}
         return await self._all("dead_tasks", given)
 
+    async def hold_job_of(self, task_id: TaskId) -> None:
+        """Let no step of the task's job be written until the caller's transaction ends."""
+        await self._rows("hold_job_of_task", {"task_id": task_id})
+
     async def requeue(self, task_id: TaskId) -> RequeueOutcome:
-        """Try a dead letter again with all its deliveries, if its node still waits for it."""
+        """Try a dead letter again with all its deliveries, if its node still waits for it; its job is held."""
         rows = await self._rows("requeue_dead_task", {"task_id": task_id})
         return RequeueOutcome(rows[0]["outcome"]) if rows else RequeueOutcome.NOT_FOUND
 

@@ -178,6 +178,13 @@ WHERE status = 'dead' AND (%(queue)s::text IS NULL OR queue = %(queue)s)
 ORDER BY created_at DESC, task_id DESC
 LIMIT %(limit)s;
 
+-- name: hold_job_of_task
+-- Whether the node still waits is for the job's steps to decide: none is written meanwhile. A statement of its own: one
+-- that waited for a step still sees what was there before it.
+SELECT job_id FROM dagapp.dag_jobs
+WHERE job_id = (SELECT job_id FROM dagapp.dag_tasks WHERE task_id = %(task_id)s)
+FOR NO KEY UPDATE;
+
 -- name: requeue_dead_task
 -- Only a node that still waits for this very attempt would take its result; one that failed with it, and its job with
 -- the node, can be resumed.
@@ -192,7 +199,8 @@ WITH letter AS (
     FOR UPDATE OF task
 ), requeued AS (
     UPDATE dagapp.dag_tasks AS task
-    SET status = 'queued', dead_reason = NULL, delivery_count = 0, available_at = now()
+    SET status = 'queued', dead_reason = NULL, delivery_count = 0, available_at = now(),
+        leased_by = NULL, lease_expires_at = NULL
     FROM letter
     WHERE task.task_id = letter.task_id AND letter.status = 'dead' AND letter.is_awaited
     RETURNING task.task_id, task.queue

@@ -71,7 +71,9 @@ class DeadLetterService:
     async def requeue(self, letter_id: str, jobs: JobService, actor: str | None = None) -> None:
         """Let a dead letter be delivered again; a job that has failed because of it is resumed, with a new attempt."""
         async with self._database.transaction(Commit.DEAD_LETTERS) as connection:
-            outcome = await TaskRepository(connection).requeue(TaskId(letter_id))
+            tasks = TaskRepository(connection)
+            await tasks.hold_job_of(TaskId(letter_id))
+            outcome = await tasks.requeue(TaskId(letter_id))
             if outcome in _NO_TASK and not await MessageRepository(connection).requeue(letter_id):
                 raise _unknown(letter_id)
         if outcome is RequeueOutcome.NOT_AWAITED:
