@@ -119,6 +119,7 @@ def _run(orders: Orders) -> None:
     _write_to(orders.log)
     os.environ.update(orders.environment, PYTHONPATH=os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
     os.chdir(orders.log.parent)
+    sys.path.append(str(ROOT))  # a worker's child processes look for handlers where the worker does
     if orders.clock_ahead_seconds:
         time_machine.travel(datetime.now(UTC) + timedelta(seconds=orders.clock_ahead_seconds), tick=True).start()
     for module in orders.handlers:

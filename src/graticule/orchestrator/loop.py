@@ -191,12 +191,19 @@ class OrchestratorLoop:
         await self._listening.wait()
         while True:
             if self._listening.is_set():
-                self._listening.clear()
-                await self._member.join()
-                self._joined.set()
+                await self._join()
             else:
                 await self._member.beat()
             await _signal(self._listening, self._settings.heartbeat_interval_seconds, clear=False)
+
+    async def _join(self) -> None:
+        self._listening.clear()
+        try:
+            await self._member.join()
+        except BaseException:
+            self._listening.set()  # it is still to be done
+            raise
+        self._joined.set()
 
     async def _recover(self) -> None:
         await self._joined.wait()

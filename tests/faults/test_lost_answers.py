@@ -1,0 +1,134 @@
+"""A commit is executed, and its answer is lost: the process lives on, and no result counts twice.
+
+One orchestrator and one worker lose the answer of each of their commits, once; all that the orchestrator does has
+something to do.
+"""
+
+import signal
+from collections.abc import Callable, Collection, Iterator
+
+import httpx
+import pytest
+from tests.chaos.member import Action, Fault, Member
+from tests.e2e.eventually import eventually
+from tests.faults.installation import Installation, Service, go_on, pause
+from tests.faults.test_fault_points import BY_QUEUE
+from tests.faults.ways import AGED_MESSAGE, AGED_TASK, ORPHANED, SET_ASIDE, TOKEN, Scene, prune
+
+from graticule.core.fault_points import Commit, Moment
+
+OF_ORCHESTRATOR = (
+    *(Commit.SUBMIT, Commit.CANCEL, Commit.RESUME, Commit.REPORT, Commit.DEAD_LETTERS),
+    *(Commit.STEP, Commit.LARGE_STEP, Commit.TAKE_MESSAGES, Commit.MAKE_JOBS, Commit.SET_ASIDE),
+    *(Commit.GIVE_MESSAGES_BACK, Commit.JOIN, Commit.BEAT, Commit.TAKE_OVER, Commit.HAND_OVER),
+    *(Commit.REAP_TASKS, Commit.REAP_MESSAGES),
+)
+OF_WORKER = (
+    *(Commit.CLAIM, Commit.RENEW, Commit.ABANDON, Commit.FINISH, Commit.RUNNING, Commit.CHECKPOINT),
+    *(Commit.WORKER_BEAT, Commit.WORKER_STOP),
+)
+LATER = {Commit.STEP: 4, Commit.FINISH: 2}  # the first steps are those of submissions
+
+
+def lost(commits: Collection[Commit]) -> list[Fault]:
+    return [Fault(commit, Moment.AFTER, Action.LOSE_ANSWER, LATER.get(commit, 1)) for commit in commits]
+
+
+def until_lost(member: Member, commits: Collection[Commit]) -> None:
+    """Wait until the answers of these commits were lost."""
+
+    def missing() -> list[Commit]:
+        return [commit for commit in commits if f"fault after {commit}\n" not in member.output]
+
+    eventually(lambda: not missing(), lambda: f"{missing()}; {member.output}")
+
+
+def asked_again(ask: Callable[[], httpx.Response | None]) -> httpx.Response:
+    """Ask; while the answer is that it is not known what came of it, ask again."""
+    first = ask()
+    assert first is not None
+    assert first.status_code == 503, first.text
+    return eventually(lambda: known if (known := ask()) is not None and known.status_code != 503 else None, "an answer")
+
+
+@pytest.fixture(scope="module")
+def started(installation: Installation) -> Service:
+    return installation.orchestrator().until_ready()
+
+
+@pytest.fixture
+def orchestrator(started: Service) -> Iterator[Service]:
+    """Give one that is told of everything."""
+    yield started
+    go_on(started)
+
+
+def test_every_commit_is_among_them() -> None:
+    assert {*OF_ORCHESTRATOR, *OF_WORKER, *BY_QUEUE, Commit.PRUNE} == {*Commit}
+
+
+def test_an_orchestrator_is_told_of_none_of_its_commits(installation: Installation, orchestrator: Service) -> None:
+    expired, orphan = installation.submit(orchestrator), installation.submit(orchestrator, first_seconds=1)
+    pause(orchestrator)
+    installation.query(AGED_TASK, expired)
+    installation.query(ORPHANED, orphan)
+    installation.send()
+    installation.send("no_such_workflow", is_bad=True)
+    installation.query(AGED_MESSAGE, installation.send())
+    installation.query(SET_ASIDE, letter := installation.send())
+    with installation.visitors():
+        other = installation.orchestrator(*lost(OF_ORCHESTRATOR), **TOKEN).until_ready()
+        worker = installation.worker(GRATICULE_DAG_CALLBACK_URL=f"http://127.0.0.1:{other.port}", **TOKEN)
+        key = installation.expect("faults_chain")
+        assert asked_again(lambda: installation.ask_for(other, "faults_chain", key, {})).status_code == 200
+        slow, failing = installation.submit(other, seconds=30), installation.submit(other, fails=2)
+        installation.submit(other, "faults_fan_out", may_fail=True)
+        installation.until_leased(slow)
+        assert asked_again(lambda: other.ask("POST", f"/api/v1/jobs/{slow}/cancel")).json()["status"] == "cancelled"
+        assert installation.until_ended(failing) == "failed"
+        assert asked_again(lambda: other.ask("POST", f"/api/v1/jobs/{failing}/retry")).status_code == 409
+        again = asked_again(lambda: other.ask("POST", f"/api/v1/dead-letters/{letter}/requeue"))
+        assert again.status_code == 404, "it is no dead letter any more"
+        until_lost(other.member, [each for each in OF_ORCHESTRATOR if each is not Commit.HAND_OVER])
+        installation.until_quiet()
+        handed_over = installation.submit(other, first_seconds=1)
+        other.member.send(signal.SIGTERM)
+        assert other.member.wait() == 0
+        until_lost(other.member, [Commit.HAND_OVER])
+        assert "Traceback" not in other.member.output
+        go_on(orchestrator)
+        worker.member.kill()  # nobody answers at the address to which it reports
+        installation.worker()
+        installation.until_quiet()
+    assert installation.until_ended(failing) == installation.until_ended(handed_over) == "completed"
+    assert installation.violations() == []
+
+
+def test_a_worker_is_told_of_none_of_its_commits(installation: Installation, orchestrator: Service) -> None:
+    with installation.visitors():
+        worker = installation.worker(*lost(OF_WORKER))
+        quick, phased = installation.submit(orchestrator), installation.submit(orchestrator, phases=3)
+        slow = installation.submit(orchestrator, first_seconds=2)
+        until_lost(worker.member, [each for each in OF_WORKER if each not in {Commit.ABANDON, Commit.WORKER_STOP}])
+        installation.until_quiet()
+        given_back = installation.submit(orchestrator, seconds=0.5)
+        installation.until_leased(given_back)
+        worker.member.send(signal.SIGTERM)
+        assert worker.member.wait() == 0
+        until_lost(worker.member, [Commit.ABANDON, Commit.WORKER_STOP])
+        assert "Traceback" not in worker.member.output
+        installation.worker()
+        installation.until_quiet()
+    assert {installation.until_ended(job_id) for job_id in (quick, phased, slow, given_back)} == {"completed"}
+    assert installation.violations() == []
+
+
+def test_a_prune_is_not_told_of_its_commit(installation: Installation, orchestrator: Service) -> None:
+    with installation.visitors():
+        worker = installation.worker()
+        acts = prune(Scene(installation, orchestrator, worker, *lost([Commit.PRUNE])))
+        member = next(acts)
+        assert member.wait() == 1
+        until_lost(member, [Commit.PRUNE])
+        next(acts, None)
+    assert installation.violations() == []

@@ -1,0 +1,247 @@
+"""How each commit is reached: which process does it, and what has to happen before."""
+
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+import httpx
+import psycopg
+from tests.chaos.member import Fault, Member
+from tests.e2e.eventually import eventually
+from tests.faults.installation import Installation, Service, pause
+
+from graticule.core.fault_points import Commit
+from graticule.core.table import DatabaseRole
+
+TOKEN = {"GRATICULE_WORKER_TOKEN": "a-token-of-some-length"}
+AGED_TASK = """
+    UPDATE dagapp.dag_tasks SET status = 'leased', leased_by = 'gone', delivery_count = 1,
+        lease_expires_at = now() - interval '1 s' WHERE job_id = %s
+"""
+AGED_MESSAGE = """
+    UPDATE dagapp.dag_job_messages SET status = 'leased', leased_by = 'gone', delivery_count = 1,
+        lease_expires_at = now() - interval '1 s' WHERE message_id = %s
+"""
+ORPHANED = "UPDATE dagapp.dag_jobs SET owner_id = NULL, owner_epoch = owner_epoch + 1 WHERE job_id = %s"
+AGED_JOB = "UPDATE dagapp.dag_jobs SET ended_at = now() - interval '9 days' WHERE job_id = %s"
+SET_ASIDE = "UPDATE dagapp.dag_job_messages SET status = 'dead', dead_reason = 'a test' WHERE message_id = %s"
+WAITING_FOR_LOCK = """
+    SELECT pid FROM pg_stat_activity
+    WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%%dag_job_messages%%'
+"""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A healthy orchestrator and a healthy worker, and the fault that another process will have."""
+
+    installation: Installation
+    orchestrator: Service
+    worker: Service
+    fault: Fault
+
+    def other_orchestrator(self, **environment: str) -> Service:
+        return self.installation.orchestrator(self.fault, **environment)
+
+    def other_worker(self, **environment: str) -> Service:
+        return self.installation.worker(self.fault, **environment)
+
+
+# A way gives the process that has the fault, once that is on its way to it. When the fault has happened and the healthy
+# ones go on, it is resumed: there it repeats what a user would, who got no answer.
+Way = Callable[[Scene], Iterator[Member]]
+
+
+@dataclass(frozen=True)
+class Reached:
+    """A way to a commit, and at which time of reaching it the fault comes."""
+
+    way: Way
+    at: int = 1
+
+
+# Requests
+
+
+def submit(scene: Scene) -> Iterator[Member]:
+    other = scene.other_orchestrator().until_ready()
+    key = scene.installation.expect("faults_chain")
+    _refused(scene.installation.ask_for(other, "faults_chain", key, {}))
+    yield other.member
+    answer = scene.installation.ask_for(scene.orchestrator, "faults_chain", key, {})
+    assert answer is not None
+    assert answer.status_code in {200, 201}
+
+
+def cancel(scene: Scene) -> Iterator[Member]:
+    other = scene.other_orchestrator().until_ready()
+    job_id = scene.installation.submit(other, seconds=30)
+    scene.installation.until_leased(job_id)
+    _refused(other.ask("POST", f"/api/v1/jobs/{job_id}/cancel"))
+    yield other.member
+    answer = scene.orchestrator.ask("POST", f"/api/v1/jobs/{job_id}/cancel")
+    assert answer is not None
+    assert scene.installation.until_ended(job_id) == "cancelled"
+
+
+def resume(scene: Scene) -> Iterator[Member]:
+    other = scene.other_orchestrator().until_ready()
+    job_id = scene.installation.submit(other, fails=2)
+    assert scene.installation.until_ended(job_id) == "failed"
+    _refused(other.ask("POST", f"/api/v1/jobs/{job_id}/retry"))
+    yield other.member
+    answer = scene.orchestrator.ask("POST", f"/api/v1/jobs/{job_id}/retry")
+    assert answer is not None
+    assert answer.status_code in {200, 409}, "409: it goes on already"
+    assert scene.installation.until_ended(job_id) == "completed"
+
+
+def requeue_dead_letter(scene: Scene) -> Iterator[Member]:
+    other = scene.other_orchestrator().until_ready()
+    pause(scene.orchestrator)
+    other.member.send(signal.SIGSTOP)
+    message_id = scene.installation.send()
+    scene.installation.query(SET_ASIDE, message_id)
+    other.member.send(signal.SIGCONT)
+    _refused(other.ask("POST", f"/api/v1/dead-letters/{message_id}/requeue"))
+    yield other.member
+    answer = scene.orchestrator.ask("POST", f"/api/v1/dead-letters/{message_id}/requeue")
+    assert answer is not None
+    assert answer.status_code in {200, 404}, "404: it is no dead letter any more"
+
+
+def report(scene: Scene) -> Iterator[Member]:
+    """A worker reports by HTTP, and does so until someone answers at that address."""
+    other = scene.other_orchestrator(**TOKEN).until_ready()
+    pause(scene.worker)
+    scene.installation.submit(scene.orchestrator)
+    scene.installation.worker(GRATICULE_DAG_CALLBACK_URL=f"http://127.0.0.1:{other.port}", **TOKEN)
+    yield other.member
+    if not other.member.running:
+        scene.installation.orchestrator(GRATICULE_PORT=str(other.port), **TOKEN)
+        scene.installation.until_quiet()
+
+
+def _refused(answer: httpx.Response | None) -> None:
+    assert answer is None or answer.status_code == 503, f"the fault was not met: {answer.status_code} {answer.text}"
+
+
+# The loop
+
+
+def own_job(scene: Scene, workflow_id: str = "faults_chain", *, may_fail: bool = False) -> Iterator[Member]:
+    other = scene.other_orchestrator().until_ready()
+    scene.installation.submit(other, workflow_id, may_fail=may_fail)
+    yield other.member
+
+
+def message(scene: Scene, *, is_bad: bool = False) -> Iterator[Member]:
+    pause(scene.orchestrator)
+    scene.installation.send("no_such_workflow" if is_bad else "faults_chain", is_bad=is_bad)
+    yield scene.other_orchestrator().member
+
+
+def cut_off_message(scene: Scene) -> Iterator[Member]:
+    """The connection breaks while messages are claimed: what the instance may have been given goes back."""
+    pause(scene.orchestrator)
+    scene.installation.send()
+    with psycopg.connect(scene.installation.url()) as connection:
+        connection.execute("LOCK TABLE dagapp.dag_job_messages IN ACCESS EXCLUSIVE MODE")
+        other = scene.other_orchestrator()
+        waiting = eventually(lambda: scene.installation.query(WAITING_FOR_LOCK), "a claim that waits")
+        scene.installation.query("SELECT pg_terminate_backend(%s)", waiting[0]["pid"])
+    yield other.member
+
+
+def start(scene: Scene) -> Iterator[Member]:
+    yield scene.other_orchestrator().member
+
+
+def orphan(scene: Scene) -> Iterator[Member]:
+    job_id = scene.installation.submit(scene.orchestrator, seconds=0.2)
+    pause(scene.orchestrator)
+    scene.installation.query(ORPHANED, job_id)
+    yield scene.other_orchestrator().member
+
+
+def stop_with_job(scene: Scene) -> Iterator[Member]:
+    other = scene.other_orchestrator().until_ready()
+    scene.installation.owner_id(other)
+    scene.installation.submit(other, seconds=0.2)
+    other.member.send(signal.SIGTERM)
+    yield other.member
+
+
+# The worker
+
+
+def task(scene: Scene, **inputs: Any) -> Iterator[Member]:
+    pause(scene.worker)
+    scene.installation.submit(scene.orchestrator, **inputs)
+    yield scene.other_worker().member
+
+
+def stop_with_task(scene: Scene) -> Iterator[Member]:
+    pause(scene.worker)
+    job_id = scene.installation.submit(scene.orchestrator, seconds=0.4)
+    other = scene.other_worker()
+    scene.installation.until_leased(job_id)
+    other.member.send(signal.SIGTERM)
+    yield other.member
+
+
+def stop_worker(scene: Scene) -> Iterator[Member]:
+    other = scene.other_worker()
+    scene.installation.worker_id(other)
+    other.member.send(signal.SIGTERM)
+    yield other.member
+
+
+# Housekeeping
+
+
+def prune(scene: Scene) -> Iterator[Member]:
+    """Two jobs, each in a transaction of its own; what the first prune leaves, the second takes."""
+    old = [scene.installation.submit(scene.orchestrator) for _ in range(2)]
+    for job_id in old:
+        scene.installation.until_ended(job_id)
+        scene.installation.query(AGED_JOB, job_id)
+    command = ("prune", "--older-than", "8d", "--batch", "1")
+    yield scene.installation.start(DatabaseRole.ORCHESTRATOR, *command, faults=[scene.fault])
+    again = scene.installation.start(DatabaseRole.ORCHESTRATOR, *command)
+    assert again.wait() == 0, again.output
+    assert scene.installation.query("SELECT FROM dagapp.dag_jobs WHERE job_id = ANY (%s)", old) == []
+    scene.installation.forget(old)
+
+
+WAYS: Mapping[Commit, Reached] = MappingProxyType(
+    {
+        Commit.SUBMIT: Reached(submit),
+        Commit.CANCEL: Reached(cancel),
+        Commit.RESUME: Reached(resume),
+        Commit.REPORT: Reached(report),
+        Commit.DEAD_LETTERS: Reached(requeue_dead_letter),
+        Commit.STEP: Reached(own_job, at=2),  # the first is that of the submission
+        Commit.LARGE_STEP: Reached(partial(own_job, workflow_id="faults_fan_out", may_fail=True)),
+        Commit.TAKE_MESSAGES: Reached(message),
+        Commit.MAKE_JOBS: Reached(message),
+        Commit.SET_ASIDE: Reached(partial(message, is_bad=True)),
+        Commit.GIVE_MESSAGES_BACK: Reached(cut_off_message),
+        Commit.JOIN: Reached(start),
+        Commit.BEAT: Reached(start),
+        Commit.TAKE_OVER: Reached(orphan),
+        Commit.HAND_OVER: Reached(stop_with_job),
+        Commit.CLAIM: Reached(task),
+        Commit.RENEW: Reached(partial(task, first_seconds=0.8)),
+        Commit.ABANDON: Reached(stop_with_task),
+        Commit.FINISH: Reached(task),
+        Commit.RUNNING: Reached(partial(task, first_seconds=2)),
+        Commit.CHECKPOINT: Reached(partial(task, phases=3), at=2),
+        Commit.WORKER_BEAT: Reached(task),
+        Commit.WORKER_STOP: Reached(stop_worker),
+        Commit.PRUNE: Reached(prune),
+    }
+)
