@@ -5,7 +5,7 @@ ARGS ?=
 LOCK_COMMENT = \# Every version that Graticule is tested with, all extras, with hashes. Made by `make lock`.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench bench-peers lock clean
+.PHONY: help setup demo test chaos chaos-report lint format bench bench-peers lock clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -18,6 +18,12 @@ demo: setup ## Start Graticule and walk through an example
 
 test: setup ## Run the tests; ARGS="-k name" chooses
 	@$(VENV)/bin/pytest -n auto --dist worksteal $(ARGS)
+
+chaos: setup ## Kill and cut everything for 10 minutes, and check that nothing is lost or doubled; ARGS are passed on
+	@$(VENV)/bin/python -m tests.chaos --seconds 600 --minimum-kills 200 $(ARGS)
+
+chaos-report: setup ## Measure how long it takes until jobs go on after a kill; ARGS are passed on
+	@$(VENV)/bin/python -m tests.chaos --report $(ARGS)
 
 lint: setup ## Check style, types and the direction of imports
 	@failed=; \

@@ -109,11 +109,14 @@ class OrchestratorLoop:
             self._messages_wait.set()
 
     async def _poll(self) -> None:
-        """Look around when the listening began, and now and then: notifications may have been lost."""
+        """Look around when the listening began, and now and then: notifications may have been lost.
+
+        It begins with a look, so that one that failed is repeated at once.
+        """
         while True:
-            await _signal(self._look, self._settings.orchestrator_poll_interval)
             await self._look_around()
             self._messages_wait.set()
+            await _signal(self._look, self._settings.orchestrator_poll_interval)
 
     async def _look_around(self) -> None:
         now, owner_id = self._database.now(), self._steps.owner_id
@@ -207,12 +210,13 @@ class OrchestratorLoop:
 
     async def _recover(self) -> None:
         await self._joined.wait()
+        is_told = False
         while True:
-            await self._take_orphans()
-            await _signal(self._orphans_wait, self._member.next_look_seconds)
+            await self._take_orphans(is_told=is_told)
+            is_told = await _signal(self._orphans_wait, self._member.next_look_seconds)
 
-    async def _take_orphans(self) -> None:
-        while taken := await self._member.take_orphans():
+    async def _take_orphans(self, *, is_told: bool) -> None:
+        while taken := await self._member.take_orphans(is_told=is_told):
             for job_id in taken:
                 self._inbox.add(job_id)
             await self._look_around()
@@ -227,13 +231,15 @@ class OrchestratorLoop:
                 await MessageRepository(connection).reap_expired()
 
 
-async def _signal(event: asyncio.Event, seconds: float | None, *, clear: bool = True) -> None:
-    """Wait for an event, but not longer than so many seconds."""
+async def _signal(event: asyncio.Event, seconds: float | None, *, clear: bool = True) -> bool:
+    """Wait for an event, but not longer than so many seconds; tell whether it came."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()
+    came = event.is_set()
     if clear:
         event.clear()
+    return came
 
 
 async def _persistently(part: Callable[[], Awaitable[None]]) -> None:

@@ -71,12 +71,15 @@ class Membership:
                 _log.warning("this instance was taken for dead; its jobs are with the others", owner_id=self.owner_id)
                 await repository.rejoin(self.owner_id)
 
-    async def take_orphans(self) -> list[JobId]:
-        """Take a share of the jobs that nobody decides for any more, or give away what is too much."""
+    async def take_orphans(self, *, is_told: bool = False) -> list[JobId]:
+        """Take a share of the jobs that nobody decides for any more, or give away what is too much.
+
+        `is_told` by another instance, which is certain who is gone.
+        """
         now = self._database.now()
         async with self._database.transaction(Commit.TAKE_OVER) as connection:
             ownership = OwnershipRepository(connection)
-            dead = self._dead(await ownership.dead_owners(self.owner_id, self._threshold))
+            dead = self._dead(await ownership.dead_owners(self.owner_id, self._threshold), is_told=is_told)
             load = await ownership.load(self.owner_id, self._threshold, dead)
             limit = self._room(load)
             taken = await ownership.take_orphans(self.owner_id, dead, now, limit, leaves_some=limit < TAKEN_AT_ONCE)
@@ -94,14 +97,14 @@ class Membership:
         """Tell when to look for orphans again: soon, if an instance seems to be gone."""
         return self._certain_seconds if self._suspected else self._scan_seconds
 
-    def _dead(self, found: dict[OwnerId, bool]) -> list[OwnerId]:
+    def _dead(self, found: dict[OwnerId, bool], *, is_told: bool) -> list[OwnerId]:
         """Give those that are gone for certain, and remember the others."""
         now = time.monotonic()
         self._suspected = {
             owner: self._suspected.get(owner, now) for owner, is_certain in found.items() if not is_certain
         }
         waited = {owner for owner, since in self._suspected.items() if now - since >= self._certain_seconds}
-        return [owner for owner, is_certain in found.items() if is_certain or owner in waited]
+        return [owner for owner, is_certain in found.items() if is_certain or is_told or owner in waited]
 
     def _room(self, load: Load) -> int:
         """Tell how many jobs to take: a fair share; all, once they were left to others that do not take them."""
@@ -114,8 +117,9 @@ class Membership:
         return TAKEN_AT_ONCE if now - self._left_at >= PATIENCE_SECONDS else 0
 
     async def leave(self) -> None:
-        """Hand all jobs over and close the row."""
+        """Hand all jobs over, give messages back that did not become jobs yet, and close the row."""
         async with self._database.transaction(Commit.HAND_OVER) as connection:
+            await MessageRepository(connection).abandon_all(self.owner_id)
             given = await OwnershipRepository(connection).hand_over(self.owner_id, self._database.now())
         _log.info("jobs were handed over", count=given)
 

@@ -13,10 +13,12 @@ from tests.integration.orchestrator.conftest import NewInstance
 from tests.integration.orchestrator.instances import Instance, until, working
 from tests.integration.services.engine import DONE, READY, SENT, flow
 
-from graticule.core.ids import JobId
+from graticule.core.errors import Unavailable
+from graticule.core.ids import JobId, OwnerId
 from graticule.core.states import JobStatus, MessageStatus
 from graticule.dag.evaluate import advance
 from graticule.orchestrator import loop as loop_module
+from graticule.repositories.ownership import OwnershipRepository
 from graticule.repositories.tasks import ClaimedTask
 from graticule.services import step_reading
 from graticule.services.jobs import Submission
@@ -319,3 +321,26 @@ async def test_an_idle_instance_asks_almost_nothing(new_instance: NewInstance, m
     assert 0 < len(asked) <= 6 * 4, Counter(asked)
     assert counted_batches == 0
     assert (await instance.node(jobs[0], "a")).status is SENT
+
+
+async def test_a_look_around_that_failed_is_repeated_at_once(
+    new_instance: NewInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance = new_instance(CHAIN)
+    job_id = await instance.submit()
+    await instance.report(await instance.task_of(job_id, "a"), output=1)  # nobody hears of it
+    looks = OwnershipRepository.waiting_jobs
+    failures = iter([Unavailable("The connection was lost.")] * 3)
+
+    async def failing(self: OwnershipRepository, owner_id: OwnerId) -> list[JobId]:
+        for failure in failures:
+            raise failure
+        return await looks(self, owner_id)
+
+    monkeypatch.setattr(OwnershipRepository, "waiting_jobs", failing)
+    async with instance.running():
+
+        async def has_gone_on() -> bool:
+            return (await instance.node(job_id, "a")).status is DONE
+
+        await until(has_gone_on, 10)

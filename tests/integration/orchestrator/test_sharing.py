@@ -150,6 +150,17 @@ async def test_messages_in_the_hands_of_one_that_is_gone_are_free_before_their_l
     assert (await message(first, "m")).delivery_count == 1
 
 
+async def test_messages_in_the_hands_of_one_that_stops_are_free_at_once(new_instance: NewInstance) -> None:
+    stopping = new_instance(CHAIN)
+    await members(stopping)
+    await send(stopping, "m", ASKED)
+    async with stopping.pool.connection() as connection:
+        assert await MessageRepository(connection).claim(stopping.owner_id, "orchestrator-jobs", 10, 3600)
+    await stopping.loop._member.leave()
+    freed = await message(stopping, "m")
+    assert (freed.status, freed.delivery_count) == (MessageStatus.QUEUED, 0)
+
+
 async def test_after_an_error_messages_are_given_back_and_taken_anew(
     new_instance: NewInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
