@@ -1,6 +1,8 @@
 VENV ?= .venv
 PYTHON ?= python3
 ARGS ?=
+# Of the tests, at the same time: one more than there are CPUs, for many of them wait.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(1 + (os.cpu_count() or 1))')
 
 LOCK_COMMENT = \# Every version that Graticule is tested with, all extras, with hashes. Made by `make lock`.
 
@@ -17,7 +19,7 @@ demo: setup ## Start Graticule and walk through an example
 	@$(VENV)/bin/graticule demo $(ARGS)
 
 test: setup ## Run the tests; ARGS="-k name" chooses
-	@$(VENV)/bin/pytest -n auto --dist worksteal $(ARGS)
+	@$(VENV)/bin/pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 chaos: setup ## Kill and cut everything for 10 minutes, and check that nothing is lost or doubled; ARGS are passed on
 	@$(VENV)/bin/python -m tests.chaos --seconds 600 --minimum-kills 200 $(ARGS)

@@ -150,17 +150,23 @@ WHERE given.job_id = ANY (%(job_ids)s) AND node.job_id = ANY (%(job_ids)s)
 
 -- name: withdraw_tasks
 -- Those in the queue are taken by nobody any more; those in a worker's hands are lost to it, and it is told so.
--- They are locked in the order of their ids, as workers lock them.
+-- They are locked in the order of their ids, as workers lock them; and found before that, for a planner that is asked
+-- for this order may read the whole table in it.
 UPDATE dagapp.dag_tasks
 SET status = 'withdrawn', leased_by = NULL, lease_expires_at = NULL
 WHERE task_id = ANY (ARRAY(
-        SELECT task.task_id
-        FROM json_to_recordset(%(rows)s) AS given (job_id text, owner_epoch bigint, task_id text)
-        JOIN dagapp.dag_jobs AS job
-            ON job.job_id = given.job_id AND job.owner_id = %(owner_id)s AND job.owner_epoch = given.owner_epoch
-        JOIN dagapp.dag_tasks AS task
-            ON task.job_id = given.job_id AND task.task_id = coalesce(given.task_id, task.task_id)
-        WHERE given.job_id = ANY (%(job_ids)s) AND task.job_id = ANY (%(job_ids)s) AND task.status IN ('queued', 'leased')
-        ORDER BY task.task_id
-        FOR UPDATE OF task
+        SELECT task_id FROM dagapp.dag_tasks
+        WHERE task_id = ANY (ARRAY(
+                SELECT task.task_id
+                FROM json_to_recordset(%(rows)s) AS given (job_id text, owner_epoch bigint, task_id text)
+                JOIN dagapp.dag_jobs AS job
+                    ON job.job_id = given.job_id AND job.owner_id = %(owner_id)s
+                   AND job.owner_epoch = given.owner_epoch
+                JOIN dagapp.dag_tasks AS task
+                    ON task.job_id = given.job_id AND task.task_id = coalesce(given.task_id, task.task_id)
+                WHERE given.job_id = ANY (%(job_ids)s) AND task.job_id = ANY (%(job_ids)s)
+                  AND task.status IN ('queued', 'leased')
+            )) AND status::text IN ('queued', 'leased')
+        ORDER BY task_id
+        FOR UPDATE
     ));

@@ -326,7 +326,7 @@ async def test_an_idle_instance_asks_almost_nothing(new_instance: NewInstance, m
 async def test_a_look_around_that_failed_is_repeated_at_once(
     new_instance: NewInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    instance = new_instance(CHAIN)
+    instance = new_instance(ECHO)
     job_id = await instance.submit()
     await instance.report(await instance.task_of(job_id, "a"), output=1)  # nobody hears of it
     looks = OwnershipRepository.waiting_jobs

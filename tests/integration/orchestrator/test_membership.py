@@ -15,7 +15,7 @@ from graticule.core import backoff
 from graticule.core.ids import JobId
 from graticule.core.models import Orchestrator
 from graticule.core.states import JobStatus
-from graticule.orchestrator.membership import CERTAIN_SECONDS, Membership, new_owner_id
+from graticule.orchestrator.membership import CERTAIN_SECONDS, MOST_UNEVEN, Membership, new_owner_id
 from graticule.repositories.ownership import OwnershipRepository
 from graticule.repositories.processes import OrchestratorRepository
 from graticule.repositories.tasks import ClaimedTask
@@ -79,7 +79,7 @@ async def test_a_stopping_instance_hands_its_jobs_over_at_once(
     first, second = new_instance(CHAIN), new_instance(CHAIN)  # neither scans: only the word of the first can move them
     async with second.running():
         async with first.running():
-            jobs = await submitted(first, 20)
+            jobs = await submitted(first, MOST_UNEVEN)  # so few that they are not shared out before
             await first.finish(jobs[0], "a", "kept")
         assert (await row_of(first)).stopped_at is not None
 

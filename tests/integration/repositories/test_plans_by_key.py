@@ -33,9 +33,9 @@ FILL = [
 
 # PostgreSQL counts the rows of a table only after 50 of them were changed.
 @pytest.fixture(params=[0, 20, 100, 400], ids=lambda size: f"{size} rows")
-def session(database: TestDatabase, request: pytest.FixtureRequest) -> Iterator[psycopg.Connection[TupleRow]]:
-    """Give a session by key on tables of so many rows; all is rolled back."""
-    with psycopg.connect(database.url(), prepare_threshold=None) as connection:
+def session(own_database: TestDatabase, request: pytest.FixtureRequest) -> Iterator[psycopg.Connection[TupleRow]]:
+    """Give a session by key on new tables of so many rows: what other tests left behind changes plans."""
+    with psycopg.connect(own_database.url(), prepare_threshold=None) as connection:
         for setting in BY_KEY:
             connection.execute(f"SET {setting}".encode())
         connection.execute(
