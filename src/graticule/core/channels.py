@@ -3,7 +3,8 @@
 from hashlib import md5
 
 EVENTS = "graticule_events"  # events were written
-ORPHANS = "graticule_orphans"  # jobs were handed over
+ORPHANS = "graticule_orphans"  # jobs have no owner any more
+OF_THE_DEAD = "dead"  # payload: their owners are dead, and whoever says so is certain
 CANCELLED = "graticule_cancel"  # payload: the job whose tasks are to end
 
 

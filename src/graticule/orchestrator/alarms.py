@@ -4,9 +4,11 @@ import asyncio
 import heapq
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from typing import Final
 
 from graticule.core.ids import JobId
 
+LONGEST_PAUSE_SECONDS: Final = 5.0  # the clock may be set meanwhile
 Alarm = tuple[datetime, JobId, str]
 
 
@@ -31,7 +33,7 @@ class Alarms:
         """Wait until a node is due, and give all that are."""
         while not (found := self._pop(self._now())):
             self._earlier.clear()
-            pause = (self._heap[0][0] - self._now()).total_seconds() if self._heap else None
+            pause = min((self._heap[0][0] - self._now()).total_seconds(), LONGEST_PAUSE_SECONDS) if self._heap else None
             try:
                 await asyncio.wait_for(self._earlier.wait(), pause)
             except TimeoutError:

@@ -1,5 +1,6 @@
 """Jobs that are asked for by message: taken from the queue while this instance has room for them."""
 
+import math
 from typing import Final
 
 from pydantic import ValidationError
@@ -19,7 +20,8 @@ _log = get_logger(__name__)
 MESSAGES_AT_ONCE: Final = 50
 LEASE_SECONDS: Final = 60.0
 COURTESY_SECONDS: Final = 1.0  # for others to take their share of the messages
-MOST_COUNTED: Final = 10_000
+MOST_COUNTED: Final = 1000
+FEW: Final = 5  # messages: so few that it matters little who takes them
 NEVER_VALID: Final = (NotFound, InvalidInput, ValidationError)
 
 
@@ -54,16 +56,16 @@ class Intake:
     async def _claim(self) -> list[JobMessage]:
         """Take messages up to a fair share of the jobs, and beyond it those that nobody else has taken."""
         async with self._database.committing(Commit.TAKE_MESSAGES) as connection:
-            load = await OwnershipRepository(connection).load(self._owner_id, self._threshold)
-            room = min(self._limit - load.own, MESSAGES_AT_ONCE)
+            ownership, messages = OwnershipRepository(connection), MessageRepository(connection)
+            room = min(self._limit - await ownership.count_active(self._owner_id), MESSAGES_AT_ONCE)
             self.is_full, self.leaves_some = room <= 0, False
             if self.is_full:
                 return []
-            messages = MessageRepository(connection)
-            waiting = await messages.count_waiting(self._queue, MOST_COUNTED) if load.instances > 1 else 0
-            fair = load.room(more=waiting)
-            self.leaves_some = waiting > 0 >= fair
-            waited, limit = (COURTESY_SECONDS, room) if self.leaves_some else (0, int(min(room, max(fair, 1))))
+            waiting, fair = await messages.count_waiting(self._queue, MOST_COUNTED), math.inf
+            if waiting > FEW:
+                fair = (await ownership.load(self._owner_id, self._threshold)).room(more=waiting)
+            self.leaves_some = fair <= 0
+            waited, limit = (COURTESY_SECONDS, room) if self.leaves_some else (0, int(min(room, fair)))
             return await messages.claim(self._owner_id, self._queue, limit, LEASE_SECONDS, waited_seconds=waited)
 
     async def _prepared(self, message: JobMessage) -> PreparedJob | None:
@@ -72,7 +74,10 @@ class Intake:
             return self._jobs.prepare(Submission.model_validate(message.body | {"message_id": message.message_id}))
         except NEVER_VALID as error:
             await self._set_aside(message, error.message if isinstance(error, GraticuleError) else _told(error))
-            return None
+        except Exception as error:
+            _log.exception("a job message cannot be read", message_id=message.message_id)
+            await self._set_aside(message, f"The message could not be read: {type(error).__name__}")
+        return None
 
     async def _set_aside(self, message: JobMessage, reason: str) -> None:
         _log.warning("a job message is set aside", message_id=message.message_id, reason=reason)

@@ -10,7 +10,7 @@ from typing import Final
 from graticule.config import Settings
 from graticule.core.backoff import Backoff
 from graticule.core.cancellation import end_tasks
-from graticule.core.channels import ORPHANS, owner_channel, queue_channel
+from graticule.core.channels import OF_THE_DEAD, ORPHANS, owner_channel, queue_channel
 from graticule.core.errors import PASSING, GraticuleError
 from graticule.core.fault_points import Commit
 from graticule.core.ids import JobId
@@ -26,6 +26,7 @@ from graticule.repositories.messages import MessageRepository
 from graticule.repositories.ownership import OwnershipRepository
 from graticule.repositories.tasks import TaskRepository
 from graticule.services.jobs import JobService
+from graticule.services.readiness import ReadinessService
 from graticule.services.step_reading import Wake
 from graticule.services.steps import StepService
 
@@ -59,6 +60,8 @@ class OrchestratorLoop:
         self._joined = asyncio.Event()
         self._look = asyncio.Event()
         self._orphans_wait = asyncio.Event()
+        self._told_of_death = False
+        self._readiness = ReadinessService(database)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -102,6 +105,7 @@ class OrchestratorLoop:
             self._listening.set()
             self._look.set()
         elif heard.channel == ORPHANS:
+            self._told_of_death |= heard.payload == OF_THE_DEAD
             self._orphans_wait.set()
         elif heard.channel == owner_channel(self._steps.owner_id):
             self._inbox.add(JobId(heard.payload))
@@ -119,10 +123,10 @@ class OrchestratorLoop:
             await _signal(self._look, self._settings.orchestrator_poll_interval)
 
     async def _look_around(self) -> None:
-        now, owner_id = self._database.now(), self._steps.owner_id
-        horizon = now + timedelta(seconds=2 * self._settings.orchestrator_poll_interval)
         async with self._database.connection() as connection:
             await self._database.clock.set_by(connection)
+            now, owner_id = self._database.now(), self._steps.owner_id
+            horizon = now + timedelta(seconds=2 * self._settings.orchestrator_poll_interval)
             ownership = OwnershipRepository(connection)
             waiting = await ownership.waiting_jobs(owner_id)
             self._alarms.add(await ownership.due_nodes(owner_id, horizon))
@@ -191,7 +195,8 @@ class OrchestratorLoop:
 
     async def _beat(self) -> None:
         """Join when the session has its lock, again after each new session, and beat from then on."""
-        await self._listening.wait()
+        if not self._joined.is_set():
+            await self._listening.wait()
         while True:
             if self._listening.is_set():
                 await self._join()
@@ -200,8 +205,10 @@ class OrchestratorLoop:
             await _signal(self._listening, self._settings.heartbeat_interval_seconds, clear=False)
 
     async def _join(self) -> None:
+        """Become a member, but not on a schema that is older than this program: the others can use it, we cannot."""
         self._listening.clear()
         try:
+            await self._readiness.schema()
             await self._member.join()
         except BaseException:
             self._listening.set()  # it is still to be done
@@ -210,10 +217,10 @@ class OrchestratorLoop:
 
     async def _recover(self) -> None:
         await self._joined.wait()
-        is_told = False
         while True:
+            is_told, self._told_of_death = self._told_of_death, False
             await self._take_orphans(is_told=is_told)
-            is_told = await _signal(self._orphans_wait, self._member.next_look_seconds)
+            await _signal(self._orphans_wait, self._member.next_look_seconds)
 
     async def _take_orphans(self, *, is_told: bool) -> None:
         while taken := await self._member.take_orphans(is_told=is_told):
@@ -231,15 +238,13 @@ class OrchestratorLoop:
                 await MessageRepository(connection).reap_expired()
 
 
-async def _signal(event: asyncio.Event, seconds: float | None, *, clear: bool = True) -> bool:
-    """Wait for an event, but not longer than so many seconds; tell whether it came."""
+async def _signal(event: asyncio.Event, seconds: float | None, *, clear: bool = True) -> None:
+    """Wait for an event, but not longer than so many seconds."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()
-    came = event.is_set()
     if clear:
         event.clear()
-    return came
 
 
 async def _persistently(part: Callable[[], Awaitable[None]]) -> None:

@@ -4,6 +4,7 @@ An instance proves that it lives by a session-level advisory lock, which becomes
 ends, and by a heartbeat in its row: one write per instance, however many jobs it owns.
 """
 
+import math
 import os
 import secrets
 import socket
@@ -45,6 +46,7 @@ class Membership:
         self._certain_seconds = min(CERTAIN_SECONDS, self._scan_seconds)
         self._suspected: dict[OwnerId, float] = {}  # since when those without a session have been seen so
         self._left_at: float | None = None  # when jobs were first left for the others
+        self._keeps_until = -math.inf  # nobody took what was left: there is no use in giving away
 
     async def join(self) -> None:
         """Make the row; the lock is held by then."""
@@ -82,9 +84,9 @@ class Membership:
             dead = self._dead(await ownership.dead_owners(self.owner_id, self._threshold), is_told=is_told)
             load = await ownership.load(self.owner_id, self._threshold, dead)
             limit = self._room(load)
-            taken = await ownership.take_orphans(self.owner_id, dead, now, limit, leaves_some=limit < TAKEN_AT_ONCE)
+            taken = await ownership.take_orphans(self.owner_id, dead, now, limit)
             taken += await ownership.take_late(self.owner_id, now, TAKEN_AT_ONCE)
-            given = await ownership.give_away(self.owner_id, surplus, now) if (surplus := _surplus(load)) else 0
+            given = await ownership.give_away(self.owner_id, surplus, now) if (surplus := self._surplus(load)) else 0
             if dead:
                 await MessageRepository(connection).reap_expired(owners=dead)
                 await ownership.close_dead(dead, now)
@@ -94,8 +96,10 @@ class Membership:
 
     @property
     def next_look_seconds(self) -> float:
-        """Tell when to look for orphans again: soon, if an instance seems to be gone."""
-        return self._certain_seconds if self._suspected else self._scan_seconds
+        """Tell when to look for orphans again: soon, if an instance seems to be gone, or if some were left."""
+        if self._suspected:
+            return self._certain_seconds
+        return self._scan_seconds if self._left_at is None else min(self._scan_seconds, PATIENCE_SECONDS)
 
     def _dead(self, found: dict[OwnerId, bool], *, is_told: bool) -> list[OwnerId]:
         """Give those that are gone for certain, and remember the others."""
@@ -114,17 +118,20 @@ class Membership:
             return int(min(max(room, 0), TAKEN_AT_ONCE))
         now = time.monotonic()
         self._left_at = self._left_at or now
-        return TAKEN_AT_ONCE if now - self._left_at >= PATIENCE_SECONDS else 0
+        if now - self._left_at < PATIENCE_SECONDS:
+            return 0
+        self._keeps_until = now + self._threshold  # by then, whoever is silent does not count any more
+        return TAKEN_AT_ONCE
+
+    def _surplus(self, load: Load) -> int:
+        """Tell how many jobs to give away: none while it is about even, for a change of hands is not free."""
+        surplus = -load.room()
+        is_uneven = surplus > max(MOST_UNEVEN, (load.own - surplus) // 4)
+        return int(surplus) if is_uneven and not load.has_orphans and time.monotonic() > self._keeps_until else 0
 
     async def leave(self) -> None:
         """Hand all jobs over, give messages back that did not become jobs yet, and close the row."""
         async with self._database.transaction(Commit.HAND_OVER) as connection:
-            await MessageRepository(connection).abandon_all(self.owner_id)
+            await MessageRepository(connection).abandon_all(self.owner_id, counts=False)
             given = await OwnershipRepository(connection).hand_over(self.owner_id, self._database.now())
         _log.info("jobs were handed over", count=given)
-
-
-def _surplus(load: Load) -> int:
-    """Tell how many jobs to give away: none while it is about even, for a change of hands is not free."""
-    surplus = -load.room()
-    return int(surplus) if surplus > max(MOST_UNEVEN, (load.own - surplus) // 4) and not load.has_orphans else 0

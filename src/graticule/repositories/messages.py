@@ -52,9 +52,9 @@ class MessageRepository(Repository[JobMessage]):
         given = {**_lease(claimed), "reason": reason, "delay_seconds": delay_seconds, "counts": counts}
         return bool(await self._rows("abandon_message", given))
 
-    async def abandon_all(self, owner_id: OwnerId) -> int:
-        """Give back all that an instance was given and works on no more, and tell how many; no delivery is counted."""
-        (row,) = await self._rows("abandon_messages_of", {"owner_id": owner_id})
+    async def abandon_all(self, owner_id: OwnerId, *, counts: bool = True) -> int:
+        """Give back all that an instance was given and works on no more, and tell how many."""
+        (row,) = await self._rows("abandon_messages_of", {"owner_id": owner_id, "counts": counts})
         return int(row["messages"])
 
     async def dead_letter(self, claimed: JobMessage, reason: str) -> bool:

@@ -61,14 +61,20 @@ WITH given_back AS (
 SELECT status, (SELECT count(sent) FROM told) AS told FROM given_back;
 
 -- name: abandon_messages_of
--- All that an instance was given: it works on none of them.
+-- All that an instance was given: it works on none of them. One that was given back too often is set aside.
 WITH given_back AS (
     UPDATE dagapp.dag_job_messages
-    SET status = 'queued', delivery_count = delivery_count - 1, leased_by = NULL, lease_expires_at = NULL
+    SET status = (CASE WHEN %(counts)s AND delivery_count >= max_deliveries THEN 'dead' ELSE 'queued' END
+                 )::dagapp.message_status,
+        dead_reason = CASE WHEN %(counts)s AND delivery_count >= max_deliveries
+                           THEN 'delivered ' || delivery_count || ' times, and no job could be made' END,
+        delivery_count = delivery_count - CASE WHEN %(counts)s THEN 0 ELSE 1 END,
+        leased_by = NULL, lease_expires_at = NULL
     WHERE status = 'leased' AND leased_by = %(owner_id)s
-    RETURNING queue
+    RETURNING queue, status
 ), told AS (
-    SELECT pg_notify('graticule_queue_' || md5(queue), '') AS sent FROM (SELECT DISTINCT queue FROM given_back) AS of_queue
+    SELECT pg_notify('graticule_queue_' || md5(queue), '') AS sent
+    FROM (SELECT DISTINCT queue FROM given_back WHERE status = 'queued') AS of_queue
 )
 SELECT count(*) AS messages, (SELECT count(sent) FROM told) AS told FROM given_back;
 

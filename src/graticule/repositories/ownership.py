@@ -45,11 +45,9 @@ class OwnershipRepository:
         given = {"job_id": job_id, "owner_id": owner_id, "now": now}
         return await self._moved("take_failed", given) == 1
 
-    async def take_orphans(
-        self, owner_id: OwnerId, dead: Sequence[OwnerId], now: datetime, limit: int, *, leaves_some: bool = False
-    ) -> list[JobId]:
-        """Take active jobs that nobody decides for any more; the others are told if some are left for them."""
-        given = {"owner_id": owner_id, "dead": list(dead), "now": now, "limit": limit, "leaves_some": leaves_some}
+    async def take_orphans(self, owner_id: OwnerId, dead: Sequence[OwnerId], now: datetime, limit: int) -> list[JobId]:
+        """Take active jobs that nobody decides for any more; if some of their owners are dead, the others are told."""
+        given = {"owner_id": owner_id, "dead": list(dead), "now": now, "limit": limit}
         return [JobId(row["job_id"]) for row in await self._all("take_orphans", given)]
 
     async def take_late(self, owner_id: OwnerId, now: datetime, limit: int) -> list[JobId]:
@@ -95,6 +93,11 @@ class OwnershipRepository:
         """Tell how much the owner has, and among how many the jobs can be shared, without those that are dead."""
         (row,) = await self._all("load", {"owner_id": owner_id, "threshold": threshold_seconds, "dead": list(dead)})
         return Load(**row)
+
+    async def count_active(self, owner_id: OwnerId) -> int:
+        """Tell how many active jobs the owner has."""
+        (row,) = await self._all("count_active", {"owner_id": owner_id})
+        return int(row["active"])
 
     async def give_away(self, owner_id: OwnerId, count: int, now: datetime) -> int:
         """Give up so many jobs, and tell the others."""

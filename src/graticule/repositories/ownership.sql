@@ -52,8 +52,8 @@ WITH given AS (
 SELECT count(*) AS given, pg_notify('graticule_orphans', '') FROM given;
 
 -- name: take_orphans
--- The active jobs of instances that are gone, and those that were handed over; shared among whoever asks. Who leaves
--- some for the others tells them so.
+-- The active jobs of instances that are gone, and those that were handed over; shared among whoever asks. Who is
+-- certain that instances are dead tells the others, too.
 WITH orphans AS (
     SELECT job_id FROM dagapp.dag_jobs
     WHERE status IN ('pending', 'running') AND (owner_id IS NULL OR owner_id = ANY (%(dead)s))
@@ -70,7 +70,7 @@ WITH orphans AS (
     FROM taken
 )
 SELECT job_id, (SELECT pg_notify('graticule_events', '')),
-       (SELECT pg_notify('graticule_orphans', '') WHERE %(leaves_some)s)
+       (SELECT pg_notify('graticule_orphans', 'dead') WHERE cardinality(%(dead)s) > 0)
 FROM taken;
 
 -- name: take_late
@@ -126,7 +126,7 @@ WHERE instance.stopped_at IS NOT NULL
 
 -- name: close_dead
 UPDATE dagapp.dag_orchestrators AS instance SET stopped_at = %(now)s
-WHERE owner_id = ANY (%(dead)s) AND stopped_at IS NULL
+WHERE owner_id = ANY (%(dead)s) AND stopped_at IS NULL AND heartbeat_at < now()  -- not one that has just come back
   AND NOT EXISTS (
       SELECT FROM dagapp.dag_jobs AS job
       WHERE job.owner_id = instance.owner_id AND job.status IN ('pending', 'running')
@@ -171,3 +171,6 @@ WHERE node.status IN ('dispatched', 'running') AND node.deadline_at <= %(now)s
   AND job.owner_id = %(owner_id)s AND job.status IN ('pending', 'running')
 ORDER BY node.deadline_at
 LIMIT %(limit)s;
+
+-- name: count_active
+SELECT count(*) AS active FROM dagapp.dag_jobs WHERE owner_id = %(owner_id)s AND status IN ('pending', 'running');

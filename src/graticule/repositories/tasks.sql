@@ -110,11 +110,17 @@ WITH given_back AS (
 SELECT task_id, (SELECT count(sent) FROM told) AS queues FROM given_back;
 
 -- name: abandon_other_tasks
--- What the worker was given and never heard of. It was not at work on it: that was no delivery.
+-- What the worker was given and never heard of. The delivery counts all the same: its number names the lease, and is
+-- not used again.
 WITH given_back AS (
     UPDATE dagapp.dag_tasks
-    SET status = 'queued', leased_by = NULL, lease_expires_at = NULL, delivery_count = delivery_count - 1
-    WHERE status = 'leased' AND leased_by = %(worker_id)s AND task_id <> ALL (%(held)s)
+    SET status = 'queued', leased_by = NULL, lease_expires_at = NULL
+    WHERE task_id = ANY (ARRAY(
+            SELECT task_id FROM dagapp.dag_tasks
+            WHERE status = 'leased' AND leased_by = %(worker_id)s AND task_id <> ALL (%(held)s)
+            ORDER BY task_id
+            FOR UPDATE
+        ))
     RETURNING task_id, queue
 ), told AS (
     SELECT pg_notify('graticule_queue_' || md5(queue), '') AS sent FROM (SELECT DISTINCT queue FROM given_back) AS of_queue
@@ -187,7 +193,7 @@ FOR NO KEY UPDATE;
 
 -- name: requeue_dead_task
 -- Only a node that still waits for this very attempt would take its result; one that failed with it, and its job with
--- the node, can be resumed.
+-- the node, can be resumed. That it failed, which nobody has acted on yet, is forgotten.
 WITH letter AS (
     SELECT task.task_id, task.queue, task.status,
            node.task_id IS NOT NULL AND node.status IN ('dispatched', 'running') AS is_awaited,
@@ -203,7 +209,11 @@ WITH letter AS (
         leased_by = NULL, lease_expires_at = NULL
     FROM letter
     WHERE task.task_id = letter.task_id AND letter.status = 'dead' AND letter.is_awaited
-    RETURNING task.task_id, task.queue
+    RETURNING task.task_id, task.job_id, task.queue
+), forgotten AS (
+    UPDATE dagapp.dag_task_results AS result SET processed_at = now()
+    FROM requeued
+    WHERE result.job_id = requeued.job_id AND result.task_id = requeued.task_id AND result.processed_at IS NULL
 ), told AS (
     SELECT pg_notify('graticule_queue_' || md5(queue), '') AS sent FROM requeued
 )

@@ -88,7 +88,7 @@ class DeadLetterService:
         async with self._database.connection() as connection:
             task = await TaskRepository(connection).get(task_id=task_id)
         await jobs.resume(task.job_id, actor=actor)
-        async with self._database.connection() as connection:
+        async with self._database.committing(Commit.DEAD_LETTERS) as connection:
             await TaskRepository(connection).discard(task_id)
 
     async def discard(self, letter_id: str) -> None:

@@ -67,7 +67,7 @@ class RetentionService:
             tell(Removed(rows, outputs))
         rows = _sum(rows, RowCounts(results=await self._remove_results(before)))
         tell(Removed(rows, outputs))
-        async with self._database.connection() as connection:
+        async with self._database.committing(Commit.PRUNE) as connection:
             repository = RetentionRepository(connection)
             return Removed(
                 rows,

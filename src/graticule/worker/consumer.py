@@ -140,9 +140,7 @@ class Consumer:
         while not self._is_stopping:
             try:
                 self._wake.clear()
-                if self._lost_answer:
-                    await self._source.abandon_all_but({run.message.task_id for run in self._holdings.all()})
-                    self._lost_answer = False
+                await self.give_back_unknown()
                 if not await self._claim_round():
                     await self._wait()
                 backoff.succeeded()
@@ -152,6 +150,12 @@ class Consumer:
                 self._lost_answer = True
                 await asyncio.sleep(pause)
                 self.announce()
+
+    async def give_back_unknown(self) -> None:
+        """Give back what we may have been given and do not know of."""
+        if self._lost_answer:
+            await self._source.abandon_all_but({run.message.task_id for run in self._holdings.all()})
+            self._lost_answer = False
 
     async def _claim_round(self) -> bool:
         """Claim once from each queue that may have tasks; False when none could be asked or had any."""

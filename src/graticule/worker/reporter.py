@@ -119,4 +119,8 @@ def _size(report: Report) -> int:
 
 
 def _drop(run: Run) -> None:
-    _log.warning("a result is dropped: the lease was lost", task_id=run.message.task_id, job_id=run.message.job_id)
+    _log.warning(
+        "a result was not accepted: it was written before, or the lease was lost",
+        task_id=run.message.task_id,
+        job_id=run.message.job_id,
+    )

@@ -212,6 +212,12 @@ class Worker:
         for run in runs:
             self._holdings.release(run)
 
+    async def _give_back_unknown(self) -> None:
+        try:
+            await self._consumer.give_back_unknown()
+        except GraticuleError as error:
+            _log.warning("tasks that never arrived could not be given back", error=str(error))
+
     # Stopping
 
     async def _stop(self, consuming: "asyncio.Task[None]") -> None:
@@ -220,6 +226,7 @@ class Worker:
         self._consumer.stop()
         await asyncio.wait({consuming}, timeout=_LAST_WRITES_SECONDS)
         await end_tasks(consuming)
+        await self._give_back_unknown()
         await self._give_back(self._holdings.take_waiting())
         for run in self._holdings.running:
             run.tell(shutdown=True)

@@ -12,7 +12,8 @@ from tests.integration.orchestrator.instances import Instance, until, working
 from tests.integration.services.engine import DONE, SENT, flow
 
 from graticule.core import backoff
-from graticule.core.ids import JobId
+from graticule.core.errors import Unavailable
+from graticule.core.ids import JobId, OwnerId
 from graticule.core.models import Orchestrator
 from graticule.core.states import JobStatus
 from graticule.orchestrator.membership import CERTAIN_SECONDS, MOST_UNEVEN, Membership, new_owner_id
@@ -150,6 +151,27 @@ async def test_an_instance_that_loses_its_session_for_a_moment_keeps_its_jobs(
 
         await until(is_back)
         assert await owners(first, jobs) == {"owner-a"}
+
+
+async def test_an_instance_goes_on_beating_after_a_beat_that_failed(
+    new_instance: NewInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beats: list[str] = []
+    beat = OrchestratorRepository.beat
+
+    async def failing_once(self: OrchestratorRepository, owner_id: OwnerId) -> bool:
+        beats.append(owner_id)
+        if len(beats) == 1:
+            raise Unavailable("The connection was lost.")
+        return await beat(self, owner_id)
+
+    monkeypatch.setattr(OrchestratorRepository, "beat", failing_once)
+    async with new_instance(CHAIN, heartbeat_interval_seconds=0.05).running():
+
+        async def beats_again() -> bool:
+            return len(beats) > 3
+
+        await until(beats_again)
 
 
 async def test_an_instance_without_heartbeat_is_taken_for_dead_although_it_holds_its_lock(

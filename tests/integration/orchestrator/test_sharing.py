@@ -93,6 +93,9 @@ async def test_what_others_do_not_take_is_taken_after_a_while(
 
     await until(all_taken)
     assert await numbers(first) == {"owner-a": 4}
+    await submitted(first, 20)
+    assert await member.take_orphans() == []
+    assert await numbers(first) == {"owner-a": 24}  # it gives nothing away: nobody took what it left
 
 
 async def test_each_takes_its_share_of_the_messages_and_leaves_the_rest(new_instance: NewInstance) -> None:
@@ -161,6 +164,25 @@ async def test_messages_in_the_hands_of_one_that_stops_are_free_at_once(new_inst
     assert (freed.status, freed.delivery_count) == (MessageStatus.QUEUED, 0)
 
 
+async def test_a_message_of_which_no_job_can_ever_be_made_is_set_aside_at_last(
+    new_instance: NewInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance = new_instance(CHAIN)
+    await send(instance, "m", ASKED, max_deliveries=3)
+    taker = intake(instance)
+
+    async def away(*_: object) -> None:
+        raise Unavailable("It took too long.")
+
+    monkeypatch.setattr(instance.jobs, "submit_within", away)
+    for _ in range(3):
+        with pytest.raises(Unavailable):
+            await taker.take()
+    await taker.take()
+    dead = await message(instance, "m")
+    assert (dead.status, dead.dead_reason) == (MessageStatus.DEAD, "delivered 3 times, and no job could be made")
+
+
 async def test_after_an_error_messages_are_given_back_and_taken_anew(
     new_instance: NewInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,4 +200,4 @@ async def test_after_an_error_messages_are_given_back_and_taken_anew(
     monkeypatch.setattr(instance.jobs, "submit_within", submit)
     await taker.take()
     done = await message(instance, "m")
-    assert (done.status, done.delivery_count) == (MessageStatus.DONE, 1)
+    assert (done.status, done.delivery_count) == (MessageStatus.DONE, 2)

@@ -143,6 +143,8 @@ class Model:
         if job.task_id == task_id and job.node in UNDER_WAY:
             task.becomes("queued")
             task.delivery = 0
+            for result in self.unprocessed(task.job_id):
+                result.is_processed |= result.task_id == task_id  # that it failed is forgotten
             return "requeued"
         return "job_failed" if (job.task_id, job.node, job.status) == (task_id, "failed", "failed") else "not_awaited"
 

@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
-import psycopg
 import pytest
 import time_machine
 from tests.conftest import TestDatabase
@@ -35,22 +34,32 @@ async def test_a_process_with_a_wrong_clock_tells_the_time_of_the_database(pool_
     assert abs(datetime.now(UTC) - there) > timedelta(hours=4)
 
 
-async def test_a_clock_that_is_set_meanwhile_is_noticed_at_the_next_look(
-    pool: Database, admin: psycopg.AsyncConnection
-) -> None:
-    there = await _time_of(pool)
-    assert abs(pool.now() - there) < CLOSE
+async def test_a_clock_that_is_set_meanwhile_changes_nothing(pool: Database) -> None:
+    assert abs(pool.now() - await _time_of(pool)) < CLOSE
     with time_machine.travel(datetime.now(UTC) + timedelta(days=1), tick=True):
-        assert pool.now() - there > timedelta(hours=23)
+        assert abs(pool.now() - await _time_of(pool)) < CLOSE
         async with pool.connection() as connection:
             await pool.clock.set_by(connection)
         assert abs(pool.now() - await _time_of(pool)) < CLOSE
+    assert abs(pool.now() - await _time_of(pool)) < CLOSE
+
+
+@pytest.mark.parametrize(("way_seconds", "believed"), [(0.5, True), (1.5, False)])
+async def test_an_answer_that_took_long_does_not_set_the_clock_again(
+    pool: Database, monkeypatch: pytest.MonkeyPatch, way_seconds: float, believed: bool
+) -> None:
+    async with pool.connection() as connection:
+        began, passed = pool.now(), iter([0.0, way_seconds])
+        monkeypatch.setattr("graticule.repositories.clock._passed", lambda: next(passed, way_seconds))
+        pool.clock._at, pool.clock._began = began - timedelta(hours=1), 0.0
+        await pool.clock.set_by(connection)
+        assert (pool.now() - began > timedelta(minutes=-1)) == believed
 
 
 async def test_the_way_to_the_database_and_back_does_not_make_the_clock_jump(pool: Database) -> None:
     await _time_of(pool)
-    ahead = pool.now() - datetime.now(UTC)
+    set_at = pool.clock._at
     for _ in range(20):
         async with pool.connection() as connection:
             await pool.clock.set_by(connection)
-    assert abs((pool.now() - datetime.now(UTC)) - ahead) < timedelta(milliseconds=5)
+    assert pool.clock._at == set_at

@@ -130,7 +130,7 @@ PAIRS: Final[list[Pair]] = [
             complete      | moved    | done #1
             abandon       | moved    | queued #1
             make room     | moved    | queued #0
-            give rest     | moved    | queued #0
+            give rest     | moved    | queued #1
             set aside     | moved    | dead #1 + failed by me
             save          | moved    | overdue by me #1 + running + saved second
             reap          | moved    | queued #1
@@ -194,12 +194,12 @@ PAIRS: Final[list[Pair]] = [
             abandon       | withdraw      | waits  | done      | withdrawn #1
             make room     | make room     | waits  | nothing   | queued #0
             make room     | finish        | waits  | nothing   | queued #0
-            give rest     | give rest     | waits  | nothing   | queued #0
-            give rest     | finish        | waits  | nothing   | queued #0
-            give rest     | reap          | skips  | nothing   | queued #0
-            give rest     | withdraw      | waits  | done      | withdrawn #0
+            give rest     | give rest     | waits  | nothing   | queued #1
+            give rest     | finish        | waits  | nothing   | queued #1
+            give rest     | reap          | skips  | nothing   | queued #1
+            give rest     | withdraw      | waits  | done      | withdrawn #1
             finish        | give rest     | waits  | nothing   | done #1 + completed by me
-            renew         | give rest     | waits  | moved     | queued #0
+            renew         | give rest     | waits  | moved     | queued #1
             reap          | give rest     | waits  | nothing   | queued #1
             withdraw      | give rest     | waits  | nothing   | withdrawn #1
 
@@ -546,7 +546,7 @@ PAIRS: Final[list[Pair]] = [
             claim     | nothing | overdue by owner #1
             complete  | moved   | done #1
             abandon   | moved   | queued #1
-            give all  | moved   | queued #0
+            give all  | moved   | queued #1
             set aside | moved   | dead #1
             reap      | moved   | queued #1
             requeue   | nothing | overdue by owner #1
@@ -569,9 +569,9 @@ PAIRS: Final[list[Pair]] = [
             reap      | abandon   | waits | nothing | queued #1
             reap      | set aside | waits | nothing | queued #1
             reap      | claim     | skips | nothing | queued #1
-            give all  | give all  | waits | nothing | queued #0
-            give all  | complete  | waits | nothing | queued #0
-            give all  | reap      | skips | nothing | queued #0
+            give all  | give all  | waits | nothing | queued #1
+            give all  | complete  | waits | nothing | queued #1
+            give all  | reap      | skips | nothing | queued #1
             complete  | give all  | waits | nothing | done #1
             reap      | give all  | waits | nothing | queued #1
         """,
