@@ -73,7 +73,9 @@ def test_a_paused_worker_that_comes_back_cannot_report_for_a_task_that_it_lost(
         else:
             installation.until_leased(job_id, deliveries=2)
         first.member.send(signal.SIGCONT)
-        eventually(lambda: "a result was not accepted" in first.member.output, lambda: f"a word of it; {first.member.output}")
+        eventually(
+            lambda: "a result was not accepted" in first.member.output, lambda: f"a word of it; {first.member.output}"
+        )
         assert installation.until_ended(job_id) == "completed"
         installation.until_quiet()
         assert first.member.running
