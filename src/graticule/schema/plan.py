@@ -10,6 +10,7 @@ from graticule.schema.catalogue import Catalogue, ColumnState, Definition
 from graticule.schema.ddl import Key, Kind, SchemaObject
 
 UNTOUCHED = frozenset({Kind.PARTITION, Kind.COMMENT})  # kinds of which the database may have more than the models
+REMADE = frozenset({Kind.COMMENT, Kind.INDEX})  # kinds that hold nothing of their own
 VARCHAR = re.compile(r"character varying(?:\((\d+)\))?$")
 
 
@@ -91,20 +92,23 @@ def _compare(item: SchemaObject, wanted: Definition, live: Catalogue) -> Iterabl
         return _compare_labels(item, wanted, found)
     if isinstance(wanted, ColumnState) and isinstance(found, ColumnState):
         return _compare_columns(item, wanted, found)
-    if item.key.kind is Kind.COMMENT:
-        return [Change(item.key, item.create)]
+    if item.key.kind in REMADE:
+        return [Change(item.key, f"{_drop_index(item)}{item.create}")]
     return [_otherwise(item, wanted, found)]
 
 
 def _otherwise(item: SchemaObject, wanted: Definition, found: Definition) -> Difference:
-    """Report a constraint, index or table that is there and is not what the models want."""
+    """Report a constraint or table that is there and is not what the models want."""
     there, ours = (" ".join(str(definition).split()) or "plain" for definition in (found, wanted))
-    removals = {
-        Kind.CONSTRAINT: f"{item.create.partition(' ADD ')[0]} DROP CONSTRAINT {item.key.name.partition('.')[2]}",
-        Kind.INDEX: f"DROP INDEX {item.create.partition(' ON ')[2].partition('.')[0]}.{item.key.name}",
-    }
-    by_hand = f"{removals[item.key.kind]}; {item.create}" if item.key.kind in removals else None
+    removal = f"{item.create.partition(' ADD ')[0]} DROP CONSTRAINT {item.key.name.partition('.')[2]}"
+    by_hand = f"{removal}; {item.create}" if item.key.kind is Kind.CONSTRAINT else None
     return Difference(item.key, f"is {there} in the database, and the models want {ours}", by_hand)
+
+
+def _drop_index(item: SchemaObject) -> str:
+    if item.key.kind is not Kind.INDEX:
+        return ""
+    return f"DROP INDEX {item.create.partition(' ON ')[2].partition('.')[0]}.{item.key.name}; "
 
 
 def _compare_labels(item: SchemaObject, wanted: tuple[str, ...], found: tuple[str, ...]) -> list[Change | Difference]:

@@ -154,11 +154,14 @@ def test_a_column_that_could_lose_or_refuse_a_value_is_told_of(
     assert reasons({TABLE: "", COLUMN: wanted}, {TABLE: "", COLUMN: found}) == [f"column things.size: {reason}"]
 
 
-@pytest.mark.parametrize("key", [INDEX, CHECK], ids=str)
-def test_another_definition_is_told_of_with_both_and_not_replaced(key: Key) -> None:
-    (reason,) = reasons({key: "wanted one"}, {key: "found one"})
+def test_another_definition_of_a_constraint_is_told_of_with_both_and_not_replaced() -> None:
+    (reason,) = reasons({CHECK: "wanted one"}, {CHECK: "found one"})
     assert "found one" in reason
     assert "wanted one" in reason
+
+
+def test_another_index_is_made_anew_for_it_holds_nothing_of_its_own() -> None:
+    assert changes({INDEX: "new"}, {INDEX: "old"}) == [f"DROP INDEX s.things_size_idx; {CREATES[INDEX]}"]
 
 
 def test_another_comment_is_written() -> None:
