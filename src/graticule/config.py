@@ -59,7 +59,7 @@ class DatabaseUrl(Secret[str]):
         return f"postgresql://{login}{parts.get('host', '')}{port}/{parts.get('dbname', '')}"
 
 
-class CallbackUrl(Secret[AnyHttpUrl]):
+class HttpAddress(Secret[AnyHttpUrl]):
     """An HTTP address that shows where it leads, without a login and without the query, which may hold a key."""
 
     def _display(self) -> str:
@@ -92,7 +92,7 @@ class Settings(BaseSettings):
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", validation_alias=_either("log_level"))
     log_format: LogFormat = Field(LogFormat.CONSOLE, validation_alias=_either("log_format"))
     development: bool = Field(False, description="Allows destructive commands such as `schema rebuild`.")
-    admin_key: SecretStr | None = Field(None, description="The key that opens the bootstrap endpoints.")
+    admin_key: SecretStr | None = Field(None, description="The key of an admin who needs no row in the database.")
 
     # The embedded default
     home: Path = Field(Path(".graticule"), description="The data folder.")
@@ -149,12 +149,44 @@ class Settings(BaseSettings):
     # The worker
     worker_queue: str | None = Field(None, validation_alias=_either("worker_queue"))
     worker_type: str | None = Field(None, validation_alias=_either("worker_type"))
-    dag_callback_url: CallbackUrl | None = Field(None, validation_alias=_either("dag_callback_url"))
+    dag_callback_url: HttpAddress | None = Field(None, validation_alias=_either("dag_callback_url"))
     worker_token: SecretStr | None = Field(None, description="What workers show when they report by HTTP.")
     worker_concurrency: int | None = Field(None, ge=1, le=1000, description="Tasks that one worker runs at once.")
     worker_lease_seconds: float = Field(60.0, gt=0, description="A worker that is silent so long loses its tasks.")
     worker_renew_seconds: float = Field(20.0, gt=0, description="How often a worker renews its leases.")
     worker_grace_seconds: float = Field(30.0, ge=0, description="How long a stopping worker waits for its tasks.")
+
+    # Access
+    service_key: SecretStr | None = Field(
+        None, description="What the gateway signs with when it forwards a caller's request to the orchestrator."
+    )
+    oidc_issuer: str | None = Field(None, description="Whose bearer tokens are accepted; unset: nobody's.")
+    oidc_audience: str | None = Field(None, description="For whom the tokens must be made out.")
+    oidc_jwks_url: HttpAddress | None = Field(None, description="Its keys; default: found by OpenID discovery.")
+    oidc_algorithms: str = Field("RS256", description="The signatures that are accepted, separated by commas.")
+    oidc_role_claim: str = Field("roles", description="The claim that holds our roles.")
+    oidc_platform_claim: str = Field("platform_id", description="The claim that names a submitter's platform.")
+    oidc_name_claim: str = Field("sub", description="The claim under which deeds are recorded.")
+    rate_limit_per_minute: int = Field(600, ge=1, description="Requests that one client may make in a minute.")
+    gateway_max_body_bytes: int = Field(1024 * 1024, ge=1024, description="The largest body that the gateway takes.")
+
+    # The gateway
+    orchestrator_url: HttpAddress = Field(
+        HttpAddress(AnyHttpUrl("http://127.0.0.1:8001")), description="Where the gateway forwards changes to."
+    )
+    proxy_targets: Annotated[dict[str, HttpAddress], NoDecode] = Field(
+        default_factory=dict, description="Further processes that operators reach: `worker=http://host:8002,serve=…`."
+    )
+    public_url: HttpAddress | None = Field(None, description="The gateway's address as partners know it.")
+    serve_url: HttpAddress | None = Field(None, description="The address of the tile, feature and STAC services.")
+
+    # Callbacks out
+    webhook_secret: SecretStr | None = Field(
+        None, description="What callbacks are signed with; each platform has a key derived from it."
+    )
+    callback_allow: str = Field(
+        "", description="Hosts and networks, separated by commas, that callbacks may reach although they are private."
+    )
 
     # The storage
     storage_root: Path | None = Field(None, description="The folder of files; default: `storage` in the data folder.")
@@ -172,15 +204,15 @@ class Settings(BaseSettings):
     def _upper(cls, value: Any) -> Any:
         return value.upper() if isinstance(value, str) else value
 
-    @field_validator("queue_dispatch_timeouts", mode="before")
+    @field_validator("queue_dispatch_timeouts", "proxy_targets", mode="before")
     @classmethod
     def _pairs(cls, value: Any) -> Any:
         if not isinstance(value, str):
             return value
         pairs = [pair.partition("=") for pair in value.split(",") if pair.strip()]
         if not all(name.strip() and equals for name, equals, _ in pairs):
-            raise ValueError("not pairs; write queue=seconds, separated by commas")
-        return {name.strip(): seconds.strip() for name, _, seconds in pairs}
+            raise ValueError("not pairs; write name=value, separated by commas")
+        return {name.strip(): given.strip() for name, _, given in pairs}
 
     @field_validator("database_url", "owner_database_url")
     @classmethod

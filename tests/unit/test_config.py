@@ -328,6 +328,13 @@ PLAIN = {"home", "pg_bin", "postgres_host", "postgres_db", "postgres_user", "job
     "storage_root",
     "template_environment",
     "workflows",
+    "callback_allow",
+    "oidc_issuer",
+    "oidc_audience",
+    "oidc_algorithms",
+    "oidc_role_claim",
+    "oidc_platform_claim",
+    "oidc_name_claim",
 }
 
 

@@ -4,13 +4,14 @@ An error keeps three things apart: `message` and `hint` are for the user (what h
 mend it), `detail` is for the log only and never leaves the process.
 """
 
-from typing import ClassVar, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 
 class GraticuleError(Exception):
     """Base of every error that Graticule raises on purpose."""
 
-    code: ClassVar[str] = "internal_error"
+    code: str = "internal_error"
 
     def __init__(self, message: str, *, hint: str | None = None, detail: str | None = None) -> None:
         super().__init__(message)
@@ -64,6 +65,17 @@ class AlreadyExists(Conflict):
     code = "already_exists"
 
 
+class Refused(Conflict):
+    """A rule of the platform forbids it; `code` names the rule, and `current` tells how things stand."""
+
+    def __init__(
+        self, code: str, message: str, *, hint: str | None = None, current: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.code = code
+        self.current = current
+
+
 class IllegalTransition(Conflict):
     """The transition table has no such step from the present state."""
 
@@ -80,6 +92,16 @@ class SchemaOutdated(Conflict):
     """The database does not have the schema that this version of the program needs."""
 
     code = "schema_outdated"
+
+
+class TooManyRequests(GraticuleError):
+    """The caller asks more often than it may."""
+
+    code = "too_many_requests"
+
+    def __init__(self, message: str, *, retry_after_seconds: int) -> None:
+        super().__init__(message, hint=f"Try again in {retry_after_seconds} s.")
+        self.retry_after_seconds = retry_after_seconds
 
 
 class TransactionAborted(GraticuleError):

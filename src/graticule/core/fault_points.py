@@ -18,6 +18,14 @@ class Commit(StrEnum):
     RESUME = "resume"
     REPORT = "report"  # a worker's, by HTTP
     DEAD_LETTERS = "dead_letters"  # an operator's decision on one
+    CLIENTS = "clients"  # who may call, and when they last did
+    PLATFORMS = "platforms"  # the registry of partners
+    METADATA = "metadata"  # the description of a layer
+    COMMAND = "command"  # one of the direct commands
+
+    # The platform
+    SUBMIT_VERSION = "submit_version"  # new data, a new revision, a retry
+    CHANGE_ASSET = "change_asset"  # what a person decides of an asset or of a version
 
     # The loop
     STEP = "step"
@@ -32,6 +40,11 @@ class Commit(StrEnum):
     HAND_OVER = "hand_over"
     REAP_TASKS = "reap_tasks"
     REAP_MESSAGES = "reap_messages"
+
+    # Callbacks
+    CLAIM_CALLBACKS = "claim_callbacks"
+    RECORD_CALLBACK = "record_callback"
+    REDELIVER = "redeliver"
 
     # The queue
     SEND = "send"

@@ -172,10 +172,17 @@ PROCESSING = Transitions(
     initial=ProcessingState.QUEUED,
     steps=_steps(
         {
-            ProcessingState.QUEUED: {ProcessingState.PROCESSING, ProcessingState.FAILED},
+            ProcessingState.QUEUED: {
+                ProcessingState.PROCESSING,
+                ProcessingState.COMPLETED,  # a workflow that needs no worker
+                ProcessingState.FAILED,
+            },
             ProcessingState.PROCESSING: {ProcessingState.COMPLETED, ProcessingState.FAILED},
             ProcessingState.COMPLETED: {ProcessingState.QUEUED},  # a new revision
-            ProcessingState.FAILED: {ProcessingState.QUEUED},  # a retry, or a new revision
+            ProcessingState.FAILED: {
+                ProcessingState.QUEUED,  # a retry, or a new revision
+                ProcessingState.PROCESSING,  # its job was resumed
+            },
         }
     ),
 )
@@ -212,10 +219,13 @@ REQUEST = Transitions(
     initial=RequestStatus.ACCEPTED,
     steps=_steps(
         {
-            RequestStatus.ACCEPTED: {RequestStatus.PROCESSING, RequestStatus.FAILED},
+            RequestStatus.ACCEPTED: {RequestStatus.PROCESSING, RequestStatus.COMPLETED, RequestStatus.FAILED},
             RequestStatus.PROCESSING: {RequestStatus.COMPLETED, RequestStatus.FAILED},
             RequestStatus.COMPLETED: set(),
-            RequestStatus.FAILED: {RequestStatus.ACCEPTED},  # retried by the same request
+            RequestStatus.FAILED: {
+                RequestStatus.ACCEPTED,  # retried by the same request
+                RequestStatus.PROCESSING,  # its job was resumed
+            },
         }
     ),
 )

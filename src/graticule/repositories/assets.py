@@ -1,24 +1,17 @@
 """Assets, their versions, and the revisions that were superseded."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
-from psycopg.types.json import Jsonb
-from pydantic import JsonValue
+from psycopg import sql
 
-from graticule.core.errors import Conflict
-from graticule.core.ids import AssetId, PlatformId
+from graticule.core.asset_names import SHORTEST_PREFIX
+from graticule.core.ids import AssetId, JobId, WorkflowId
 from graticule.core.models import AssetRevision, AssetVersion, GeospatialAsset
-from graticule.core.states import (
-    APPROVAL,
-    CLEARANCE,
-    PROCESSING,
-    ApprovalState,
-    ClearanceState,
-    ProcessingState,
-)
+from graticule.core.models.engine import JobPurpose
 from graticule.repositories.base import Repository
+from graticule.repositories.errors import domain_errors
 from graticule.repositories.queries import load_queries
 
 QUERIES = load_queries("assets.sql")
@@ -35,27 +28,45 @@ class AssetRepository(Repository[GeospatialAsset]):
         """Let no one else change this asset until the transaction ends."""
         await self._execute("lock_asset", {"asset_id": asset_id})
 
-    async def clear(
-        self, asset_id: AssetId, new: ClearanceState, now: datetime, *, actor: str, version: int
-    ) -> GeospatialAsset:
-        """Move the clearance of an asset that is still as it was read."""
-        values = {"now": now, "actor": actor, "version": version}
-        key = {"asset_id": asset_id}
-        return await self._transition("transition_clearance", CLEARANCE, new, key, values, column="clearance_state")
+    async def hold_jobs(self, asset_id: AssetId) -> None:
+        """Let no job of this asset move on until the transaction ends."""
+        await self._execute("hold_jobs_of_asset", {"asset_id": asset_id})
 
-    def _explain_refusal(self, present: GeospatialAsset, values: Mapping[str, Any]) -> None:
-        if present.version != values["version"]:
-            raise self._stale(present)
+    async def announce(self, asset_id: AssetId) -> None:
+        """Tell those who remember an asset that it has changed."""
+        await self._execute("announce_asset", {"asset_id": asset_id})
 
-    async def with_refs(
-        self, refs: Mapping[str, JsonValue], platform_id: PlatformId | None = None, limit: int = 100
-    ) -> list[GeospatialAsset]:
-        """Give the assets whose refs contain these, newest first."""
-        return await self._all("assets_with_refs", {"refs": Jsonb(refs), "platform_id": platform_id, "limit": limit})
+    async def free_short_id(self, asset_id: AssetId) -> str:
+        """Give the shortest beginning of an asset's id that no other asset has for its names."""
+        length = SHORTEST_PREFIX
+        while await self._one("short_id_of_another", {"short_id": asset_id[:length], "asset_id": asset_id}):
+            length += 4
+        return asset_id[:length]
+
+    async def active_jobs(
+        self, asset_id: AssetId, version_ordinal: int | None = None, purposes: Sequence[JobPurpose] | None = None
+    ) -> list[JobId]:
+        """Give the jobs under way of an asset or of one version, of all purposes or of some."""
+        given = {"asset_id": asset_id, "version_ordinal": version_ordinal, "purposes": purposes and list(purposes)}
+        with domain_errors("read the active jobs of an asset"):
+            rows = await (await self._connection.execute(QUERIES["active_jobs_of_asset"], given)).fetchall()
+        return [JobId(row["job_id"]) for row in rows]
+
+    async def needs_reversal(self, asset_id: AssetId, version_ordinal: int) -> bool:
+        """Tell whether copies for the public may be there that no job removes."""
+        given = {"asset_id": asset_id, "version_ordinal": version_ordinal}
+        row = await self._fetch_one(sql.SQL(QUERIES["needs_reversal"]), given, "read the exports of a version")
+        return bool(row and row["needed"])
+
+    async def typical_seconds(self, workflow_id: WorkflowId) -> float | None:
+        """Tell how long a job of this workflow usually takes; None when none has completed lately."""
+        statement = sql.SQL(QUERIES["typical_seconds"])
+        row = await self._fetch_one(statement, {"workflow_id": workflow_id}, "read the history of a workflow")
+        return None if row is None or row["seconds"] is None else float(row["seconds"])
 
 
 class AssetVersionRepository(Repository[AssetVersion]):
-    """Reads and writes versions."""
+    """Reads and writes versions. A change gives the version as it is then, or None when its state does not allow it."""
 
     model = AssetVersion
     subject: ClassVar = "version"
@@ -65,38 +76,39 @@ class AssetVersionRepository(Repository[AssetVersion]):
         """Give all versions of an asset in order, the deleted ones too."""
         return await self._all("versions_of_asset", {"asset_id": asset_id})
 
-    async def review(
-        self,
-        asset_id: AssetId,
-        version_ordinal: int,
-        new: ApprovalState,
-        now: datetime,
-        *,
-        reviewer: str | None = None,
-        rejection_reason: str | None = None,
-    ) -> AssetVersion:
-        """Move the approval of a version."""
-        key = {"asset_id": asset_id, "version_ordinal": version_ordinal}
-        values = {"reviewer": reviewer, "rejection_reason": rejection_reason, "now": now}
-        return await self._transition("transition_approval", APPROVAL, new, key, values, column="approval_state")
+    async def approve(self, version: AssetVersion, actor: str, now: datetime) -> AssetVersion | None:
+        """Approve a version that awaits it and is processed."""
+        return await self._one("approve_version", {**_key(version), "actor": actor, "now": now})
 
-    async def process(
-        self,
-        asset_id: AssetId,
-        version_ordinal: int,
-        new: ProcessingState,
-        now: datetime,
-        *,
-        last_error: str | None = None,
-    ) -> AssetVersion:
-        """Move the processing of a version."""
-        key = {"asset_id": asset_id, "version_ordinal": version_ordinal}
-        values = {"last_error": last_error, "now": now}
-        return await self._transition("transition_processing", PROCESSING, new, key, values, column="processing_state")
+    async def reject(self, version: AssetVersion, reason: str, actor: str, now: datetime) -> AssetVersion | None:
+        """Reject a version that awaits a decision and is not being processed."""
+        return await self._one("reject_version", {**_key(version), "reason": reason, "actor": actor, "now": now})
 
-    def _explain_refusal(self, present: AssetVersion, values: Mapping[str, Any]) -> None:
-        if present.deleted_at is not None:
-            raise Conflict(f"The version {present.asset_id} {present.version_ordinal} was deleted.")
+    async def revoke(self, version: AssetVersion, reason: str, actor: str, now: datetime) -> AssetVersion | None:
+        """Take a version out of service."""
+        return await self._one("revoke_version", {**_key(version), "reason": reason, "actor": actor, "now": now})
+
+    async def begin_revision(
+        self, version: AssetVersion, *, keeps_approval: bool, now: datetime, **changes: Any
+    ) -> AssetVersion | None:
+        """Begin a new revision of a version that is not being processed."""
+        return await self._one(
+            "begin_revision", {**_key(version), "keeps_approval": keeps_approval, "now": now, **changes}
+        )
+
+    async def retry(
+        self, version: AssetVersion, estimated_completion_at: datetime | None, now: datetime
+    ) -> AssetVersion | None:
+        """Queue a version again that failed."""
+        given = {**_key(version), "estimated_completion_at": estimated_completion_at, "now": now}
+        return await self._one("retry_version", given)
+
+    async def delete(
+        self, asset_id: AssetId, version_ordinal: int | None, actor: str, now: datetime
+    ) -> list[AssetVersion]:
+        """Mark a version, or all of an asset, as deleted."""
+        given = {"asset_id": asset_id, "version_ordinal": version_ordinal, "actor": actor, "now": now}
+        return await self._all("delete_versions", given)
 
 
 class AssetRevisionRepository(Repository[AssetRevision]):
@@ -109,3 +121,7 @@ class AssetRevisionRepository(Repository[AssetRevision]):
     async def of_version(self, asset_id: AssetId, version_ordinal: int) -> list[AssetRevision]:
         """Give what a version was before, oldest first."""
         return await self._all("revisions_of_version", {"asset_id": asset_id, "version_ordinal": version_ordinal})
+
+
+def _key(version: AssetVersion) -> dict[str, Any]:
+    return {"asset_id": version.asset_id, "version_ordinal": version.version_ordinal}

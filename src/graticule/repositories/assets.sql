@@ -1,51 +1,114 @@
--- Assets with their versions and revisions. Who changes one holds its lock to the end of the transaction.
+-- Assets with their versions and revisions. Who changes one holds its lock to the end of the transaction. Only the engine
+-- changes a version without it (see `step_parts.sql`), and only how its processing stands: so each statement here names
+-- the states from which it leads, and writes no more than it is about.
 
 -- name: lock_asset
 SELECT pg_advisory_xact_lock(hashtextextended(%(asset_id)s, 0));
 
--- name: assets_with_refs
--- All assets of a dataset, whatever the resource: by the GIN index.
-SELECT * FROM dagapp.geospatial_assets
-WHERE platform_refs @> %(refs)s AND (%(platform_id)s::text IS NULL OR platform_id = %(platform_id)s)
-  AND deleted_at IS NULL
-ORDER BY created_at DESC, asset_id DESC
-LIMIT %(limit)s;
+-- name: hold_jobs_of_asset
+-- The engine locks a job first and then its version. So does who decides: from here on no job of the asset moves on.
+SELECT FROM dagapp.dag_jobs WHERE asset_id = %(asset_id)s AND status IN ('pending', 'running')
+ORDER BY job_id
+FOR NO KEY UPDATE;
 
--- name: transition_clearance
-UPDATE dagapp.geospatial_assets
-SET clearance_state = %(new)s::text::dagapp.clearance_state,
-    cleared_at = CASE WHEN %(new)s = 'uncleared' THEN NULL ELSE %(now)s::timestamptz END,
-    cleared_by = CASE WHEN %(new)s = 'uncleared' THEN NULL ELSE %(actor)s::text END,
-    made_public_at = CASE WHEN %(new)s = 'public' THEN %(now)s::timestamptz END,
-    made_public_by = CASE WHEN %(new)s = 'public' THEN %(actor)s::text END,
-    version = version + 1, updated_at = %(now)s
-WHERE asset_id = %(asset_id)s AND version = %(version)s
-  AND clearance_state = ANY (%(sources)s::dagapp.clearance_state[])
-RETURNING *;
+-- name: announce_asset
+SELECT pg_notify('graticule_assets', %(asset_id)s);
+
+-- name: short_id_of_another
+SELECT * FROM dagapp.geospatial_assets WHERE short_id = %(short_id)s AND asset_id <> %(asset_id)s;
 
 -- name: versions_of_asset
 SELECT * FROM dagapp.asset_versions WHERE asset_id = %(asset_id)s ORDER BY version_ordinal;
 
--- name: transition_approval
+-- name: approve_version
 UPDATE dagapp.asset_versions
-SET approval_state = %(new)s::text::dagapp.approval_state, reviewer = %(reviewer)s,
-    reviewed_at = CASE WHEN %(new)s = 'pending_review' THEN NULL ELSE %(now)s::timestamptz END,
-    rejection_reason = %(rejection_reason)s, updated_at = %(now)s
+SET approval_state = 'approved', reviewer = %(actor)s, reviewed_at = %(now)s, rejection_reason = NULL,
+    approved_revision = revision, updated_at = %(now)s
 WHERE asset_id = %(asset_id)s AND version_ordinal = %(version_ordinal)s AND deleted_at IS NULL
-  AND approval_state = ANY (%(sources)s::dagapp.approval_state[])
+  AND approval_state = 'pending_review' AND processing_state = 'completed'
 RETURNING *;
 
--- name: transition_processing
+-- name: reject_version
+-- An earlier revision that is in service stays there.
 UPDATE dagapp.asset_versions
-SET processing_state = %(new)s::text::dagapp.processing_state,
-    processing_started_at = CASE %(new)s WHEN 'processing' THEN %(now)s WHEN 'queued' THEN NULL ELSE processing_started_at END,
-    processing_completed_at = CASE WHEN %(new)s IN ('completed', 'failed') THEN %(now)s::timestamptz END,
-    last_error = %(last_error)s, updated_at = %(now)s
+SET approval_state = 'rejected', reviewer = %(actor)s, reviewed_at = %(now)s, rejection_reason = %(reason)s,
+    updated_at = %(now)s
 WHERE asset_id = %(asset_id)s AND version_ordinal = %(version_ordinal)s AND deleted_at IS NULL
-  AND processing_state = ANY (%(sources)s::dagapp.processing_state[])
+  AND approval_state = 'pending_review' AND processing_state IN ('completed', 'failed')
+RETURNING *;
+
+-- name: revoke_version
+UPDATE dagapp.asset_versions
+SET approval_state = 'rejected', reviewer = %(actor)s, reviewed_at = %(now)s, rejection_reason = %(reason)s,
+    approved_revision = NULL, revoked_at = %(now)s, updated_at = %(now)s
+WHERE asset_id = %(asset_id)s AND version_ordinal = %(version_ordinal)s AND deleted_at IS NULL
+  AND approved_revision IS NOT NULL
+RETURNING *;
+
+-- name: begin_revision
+-- The outputs stay those of the revision before until the new ones are made, and so does what is in service. An
+-- approval is kept only while the same source is processed again.
+UPDATE dagapp.asset_versions
+SET revision = revision + 1, processing_state = 'queued', processing_started_at = NULL, processing_completed_at = NULL,
+    estimated_completion_at = %(estimated_completion_at)s, last_error = NULL, told_error = NULL, node_summary = NULL,
+    last_request_id = %(request_id)s, priority = %(priority)s, updated_at = %(now)s,
+    (approval_state, reviewer, reviewed_at, rejection_reason, revoked_at) = (
+        SELECT kept.* FROM (VALUES (approval_state, reviewer, reviewed_at, rejection_reason, revoked_at)) AS kept
+        WHERE %(keeps_approval)s
+        UNION ALL
+        SELECT 'pending_review', NULL, NULL, NULL, NULL WHERE NOT %(keeps_approval)s
+    )
+WHERE asset_id = %(asset_id)s AND version_ordinal = %(version_ordinal)s AND deleted_at IS NULL
+  AND processing_state IN ('completed', 'failed')
+RETURNING *;
+
+-- name: retry_version
+UPDATE dagapp.asset_versions
+SET processing_state = 'queued', processing_started_at = NULL, processing_completed_at = NULL,
+    estimated_completion_at = %(estimated_completion_at)s, last_error = NULL, told_error = NULL, node_summary = NULL, updated_at = %(now)s
+WHERE asset_id = %(asset_id)s AND version_ordinal = %(version_ordinal)s AND deleted_at IS NULL
+  AND processing_state = 'failed'
+RETURNING *;
+
+-- name: delete_versions
+-- One version, or all of an asset.
+UPDATE dagapp.asset_versions
+SET deleted_at = %(now)s, deleted_by = %(actor)s, updated_at = %(now)s
+WHERE asset_id = %(asset_id)s AND deleted_at IS NULL
+  AND (%(version_ordinal)s::int IS NULL OR version_ordinal = %(version_ordinal)s)
 RETURNING *;
 
 -- name: revisions_of_version
 SELECT * FROM dagapp.asset_revisions
 WHERE asset_id = %(asset_id)s AND version_ordinal = %(version_ordinal)s
 ORDER BY revision;
+
+-- name: active_jobs_of_asset
+SELECT job_id FROM dagapp.dag_jobs
+WHERE asset_id = %(asset_id)s AND status IN ('pending', 'running')
+  AND (%(version_ordinal)s::int IS NULL OR version_ordinal = %(version_ordinal)s)
+  AND (%(purposes)s::dagapp.job_purpose[] IS NULL OR purpose = ANY (%(purposes)s::dagapp.job_purpose[]))
+ORDER BY job_id;
+
+-- name: needs_reversal
+-- Whether a version has, or may have, copies for the public that no job removes: its last job of that kind made some, in
+-- part perhaps, or failed to remove them.
+SELECT coalesce(
+    (SELECT purpose = 'export' OR status IN ('failed', 'cancelled') FROM dagapp.dag_jobs
+     WHERE asset_id = %(asset_id)s AND version_ordinal = %(version_ordinal)s AND purpose IN ('export', 'reversal')
+     ORDER BY created_at DESC, job_id DESC
+     LIMIT 1),
+    (SELECT export_run_id IS NOT NULL FROM dagapp.asset_versions
+     WHERE asset_id = %(asset_id)s AND version_ordinal = %(version_ordinal)s)
+) AS needed;
+
+-- name: typical_seconds
+-- How long the last jobs of a workflow took, from submission to end: the middle one of them.
+SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM ended_at - created_at)) AS seconds
+FROM (
+    SELECT status, created_at, ended_at FROM dagapp.dag_jobs
+    WHERE workflow_id = %(workflow_id)s
+    ORDER BY created_at DESC, job_id DESC
+    LIMIT 200
+) AS latest
+WHERE status = 'completed';

@@ -28,6 +28,12 @@ class EventRepository(Repository[Event]):
     subject: ClassVar = "event"
     queries: ClassVar = load_queries("events.sql")
 
+    async def insert(self, row: Event) -> Event:
+        """Add an event, and tell those who follow."""
+        written = await super().insert(row)
+        await self._execute("announce_events", {})
+        return written
+
     async def of_job(
         self, job_id: JobId, after: int = 0, limit: int = 1000, types: Collection[EventType] = ()
     ) -> list[Event]:

@@ -1,3 +1,6 @@
+-- name: announce_events
+SELECT pg_notify('graticule_events', '');
+
 -- name: events_of_job
 SELECT * FROM dagapp.dag_job_events
 WHERE job_id = %(job_id)s AND event_id > %(after)s

@@ -7,8 +7,8 @@ SELECT job_id, workflow_id, workflow_version, workflow_hash, status, priority,
        CASE WHEN pg_column_size(input_params) <= %(large)s THEN input_params ELSE '{}' END AS input_params,
        CASE WHEN pg_column_size(input_params) <= %(large)s THEN '{}' ELSE '{input_params}'::text[] END AS omitted,
        result_ref, error_message, correlation_id, submitted_by, callback_url, idempotency_key, traceparent, asset_id,
-       version_ordinal, owner_id, owner_epoch, cancel_requested_at, cancel_requested_by, created_at, started_at, ended_at,
-       updated_at
+       version_ordinal, purpose, owner_id, owner_epoch, cancel_requested_at, cancel_requested_by, created_at, started_at,
+       ended_at, updated_at
 FROM dagapp.dag_jobs
 WHERE (%(status)s::dagapp.job_status IS NULL OR status = %(status)s)
   AND (%(workflow_id)s::text IS NULL OR workflow_id = %(workflow_id)s)

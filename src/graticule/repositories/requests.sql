@@ -2,12 +2,12 @@
 SELECT * FROM dagapp.platform_requests
 WHERE platform_id = %(platform_id)s AND idempotency_key = %(idempotency_key)s;
 
--- name: requests_of_asset
-SELECT * FROM dagapp.platform_requests WHERE asset_id = %(asset_id)s ORDER BY created_at DESC LIMIT %(limit)s;
+-- name: lock_idempotency_key
+SELECT pg_advisory_xact_lock(hashtextextended(%(platform_id)s || '|' || %(idempotency_key)s, 1));
 
--- name: transition_request
+-- name: retry_request
+-- The same work order gets a new job.
 UPDATE dagapp.platform_requests
-SET status = %(new)s, job_id = coalesce(%(job_id)s, job_id), last_error = %(last_error)s,
-    retry_count = retry_count + CASE WHEN status = 'failed' THEN 1 ELSE 0 END, updated_at = %(now)s
-WHERE request_id = %(request_id)s AND status = ANY (%(sources)s::dagapp.request_status[])
+SET status = 'accepted', job_id = %(job_id)s, last_error = NULL, retry_count = retry_count + 1, updated_at = %(now)s
+WHERE request_id = %(request_id)s
 RETURNING *;

@@ -23,17 +23,27 @@ class Part(StrEnum):
     PROCESSED_RESULTS = "processed_results"
     JOBS = "jobs"
     OTHER_JOBS = "other_jobs"
+    PROCESSED_VERSIONS = "processed_versions"
+    EXPORTS = "exports"
+    CALLBACKS = "callbacks"
     NOTIFICATIONS = "notifications"
 
 
 VERSIONED: Final = frozenset({Part.JOBS, Part.OTHER_JOBS})
+# What may move fewer rows than were given: a version goes its own way, too.
+UNCOUNTED: Final = frozenset({Part.PROCESSED_VERSIONS, Part.EXPORTS})
+# What is written for each row that a part has moved.
+FOLLOWING: Final[Mapping[Part, tuple[str, ...]]] = {
+    Part.PROCESSED_VERSIONS: ("answered_requests", "version_events", "version_callbacks")
+}
 
 
 @cache
 def write_statement(parts: tuple[Part, ...]) -> NumberedQuery:
     """Put the statement together that holds jobs and writes these parts."""
-    written = "".join(QUERIES["part"].format(part=part, statement=QUERIES[part]) for part in parts)
-    counts = "".join(QUERIES["count"].format(part=part) for part in parts)
+    names = [name for part in parts for name in (part.value, *FOLLOWING.get(part, ()))]
+    written = "".join(QUERIES["part"].format(part=name, statement=QUERIES[name]) for name in names)
+    counts = "".join(QUERIES["count"].format(part=part) for part in parts if part not in UNCOUNTED)
     return numbered(QUERIES["step"].format(parts=written, counts=counts))
 
 

@@ -111,11 +111,14 @@ WHERE job_id = ANY (%(job_ids)s) AND (SELECT intact FROM fence)
 RETURNING 1;
 
 -- name: events
-INSERT INTO dagapp.dag_job_events (event_type, job_id, node_id, task_id, actor, data, owner_epoch, created_at)
-SELECT event_type, job_id, node_id, task_id, actor, data, owner_epoch, %(now)s
+INSERT INTO dagapp.dag_job_events (
+    event_type, job_id, node_id, task_id, asset_id, version_ordinal, actor, data, owner_epoch, created_at
+)
+SELECT event_type, job_id, node_id, task_id, asset_id, version_ordinal,
+       CASE WHEN asset_id IS NULL THEN actor ELSE %(owner_id)s END, data, owner_epoch, %(now)s
 FROM json_to_recordset(%(events)s) AS added (
-        job_id text, event_type dagapp.event_type, node_id text, task_id text, actor text, data jsonb,
-        owner_epoch bigint
+        job_id text, event_type dagapp.event_type, node_id text, task_id text, asset_id text, version_ordinal int,
+        actor text, data jsonb, owner_epoch bigint
     )
 WHERE job_id = ANY (%(job_ids)s) AND (SELECT intact FROM fence)
 RETURNING 1;
@@ -154,6 +157,110 @@ UPDATE dagapp.dag_jobs
 SET updated_at = %(now)s
 WHERE job_id = ANY (ARRAY(SELECT given ->> 'job_id' FROM json_array_elements(%(other_jobs)s) AS given))
   AND (SELECT intact FROM fence)
+RETURNING 1;
+
+-- name: processed_versions
+-- What an asset version becomes with the job that processes it; a job that is not its current one changes nothing there.
+-- A decision lasts through a new revision only if that was made of the same content, and that is known.
+UPDATE dagapp.asset_versions AS version
+SET processing_state = changed.processing_state,
+    processing_started_at = coalesce(
+        CASE WHEN changed.processing_state <> 'processing' THEN version.processing_started_at END, %(now)s
+    ),
+    processing_completed_at = CASE WHEN changed.processing_state IN ('completed', 'failed') THEN %(now)s::timestamptz END,
+    last_error = changed.error_message,
+    told_error = changed.told_error,
+    node_summary = changed.node_summary,
+    (content_hash, output_hash, blob_path, table_name, stac_item_id, stac_collection_id, bbox) = (
+        SELECT made.* FROM (VALUES (
+            changed.content_hash, changed.output_hash, changed.blob_path, changed.table_name, changed.stac_item_id,
+            changed.stac_collection_id, changed.bbox
+        )) AS made WHERE changed.processing_state = 'completed'
+        UNION ALL
+        SELECT kept.* FROM (VALUES (
+            version.content_hash, version.output_hash, version.blob_path, version.table_name, version.stac_item_id,
+            version.stac_collection_id, version.bbox
+        )) AS kept WHERE changed.processing_state <> 'completed'
+    ),
+    (approval_state, reviewer, reviewed_at, rejection_reason, revoked_at, approved_revision) = (
+        SELECT kept.*, CASE WHEN version.approval_state = 'approved' AND changed.processing_state = 'completed'
+                            THEN version.revision ELSE version.approved_revision END
+        FROM (VALUES (
+            version.approval_state, version.reviewer, version.reviewed_at, version.rejection_reason, version.revoked_at
+        )) AS kept
+        WHERE changed.processing_state <> 'completed' OR version.content_hash = changed.content_hash
+        UNION ALL
+        SELECT 'pending_review', NULL, NULL, NULL, NULL, version.approved_revision
+        WHERE changed.processing_state = 'completed'
+          AND (version.content_hash = changed.content_hash) IS NOT TRUE
+    ),
+    updated_at = %(now)s
+FROM json_to_recordset(%(processed_versions)s) AS changed (
+        job_id text, owner_epoch bigint, asset_id text, version_ordinal int, processing_state dagapp.processing_state,
+        error_message text, told_error text, node_summary jsonb, content_hash text, output_hash text, blob_path text, table_name text,
+        stac_item_id text, stac_collection_id text, bbox double precision[]
+    )
+WHERE version.asset_id = changed.asset_id AND version.version_ordinal = changed.version_ordinal
+  AND version.current_job_id = changed.job_id AND version.processing_state <> changed.processing_state
+  AND changed.job_id = ANY (%(job_ids)s) AND (SELECT intact FROM fence)
+RETURNING version.asset_id, version.version_ordinal, version.revision, version.processing_state::text AS state,
+          version.approval_state, version.last_request_id, version.last_error, version.told_error, changed.job_id,
+          changed.owner_epoch;
+
+-- name: answered_requests
+UPDATE dagapp.platform_requests AS request
+SET status = processed_versions.state::dagapp.request_status, job_id = processed_versions.job_id, last_error = processed_versions.told_error,
+    updated_at = %(now)s
+FROM processed_versions
+WHERE request.request_id = processed_versions.last_request_id;
+
+-- name: version_events
+INSERT INTO dagapp.dag_job_events (event_type, job_id, asset_id, version_ordinal, actor, data, owner_epoch, created_at)
+SELECT (CASE state WHEN 'processing' THEN 'asset_processing_started' WHEN 'completed' THEN 'asset_processing_completed'
+        ELSE 'asset_processing_failed' END)::dagapp.event_type,
+       job_id, asset_id, version_ordinal, %(owner_id)s,
+       jsonb_strip_nulls(jsonb_build_object(
+           'revision', revision, 'approval_state', approval_state, 'error', last_error, 'reason', told_error,
+           'request_id', last_request_id
+       )),
+       owner_epoch, %(now)s
+FROM processed_versions;
+
+-- name: exports
+-- What the external copies of versions are after a job that made or removed them. Without an ordinal it is about all that
+-- were deleted: an asset that was unpublished may have been revived meanwhile.
+UPDATE dagapp.asset_versions AS version
+SET external_blob_path = changed.external_blob_path, export_run_id = changed.export_run_id, updated_at = %(now)s
+FROM json_to_recordset(%(exports)s) AS changed (
+        job_id text, asset_id text, version_ordinal int, external_blob_path text, export_run_id text
+    )
+WHERE version.asset_id = changed.asset_id
+  AND (version.version_ordinal = changed.version_ordinal
+       OR changed.version_ordinal IS NULL AND version.deleted_at IS NOT NULL)
+  AND changed.job_id = ANY (%(job_ids)s) AND (SELECT intact FROM fence)
+RETURNING 1;
+
+-- name: version_callbacks
+-- A partner is told of its request, and never of our job; of an old job's late end it hears nothing.
+INSERT INTO dagapp.dag_callbacks (job_id, url, payload, next_attempt_at, created_at)
+SELECT job.job_id, job.callback_url,
+       jsonb_build_object(
+           'request_id', request.request_id, 'platform_id', request.platform_id, 'status', processed_versions.state
+       ),
+       %(now)s, %(now)s
+FROM processed_versions
+JOIN dagapp.dag_jobs AS job ON job.job_id = processed_versions.job_id
+JOIN dagapp.platform_requests AS request ON request.request_id = processed_versions.last_request_id
+WHERE processed_versions.state IN ('completed', 'failed') AND job.callback_url IS NOT NULL
+  AND job.job_id = ANY (%(job_ids)s);
+
+-- name: callbacks
+INSERT INTO dagapp.dag_callbacks (job_id, url, payload, next_attempt_at, created_at)
+SELECT job.job_id, job.callback_url, jsonb_build_object('job_id', job.job_id, 'status', ended.status),
+       %(now)s, %(now)s
+FROM json_to_recordset(%(callbacks)s) AS ended (job_id text, status text)
+JOIN dagapp.dag_jobs AS job ON job.job_id = ended.job_id
+WHERE ended.job_id = ANY (%(job_ids)s) AND job.job_id = ANY (%(job_ids)s) AND (SELECT intact FROM fence)
 RETURNING 1;
 
 -- name: notifications

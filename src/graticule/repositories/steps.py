@@ -16,14 +16,14 @@ from psycopg.errors import DivisionByZero, UniqueViolation
 from psycopg.rows import tuple_row
 
 from graticule.core.errors import InvalidInput, StaleVersion
-from graticule.core.ids import JobId, OwnerId
-from graticule.core.models.engine import NodeType, ResultStatus
+from graticule.core.ids import AssetId, JobId, OwnerId
+from graticule.core.models.engine import JobPurpose, NodeType, ResultStatus
 from graticule.core.states import JobStatus, NodeStatus
 from graticule.dag.state import NOT_LOADED, NodeState, Reported
 from graticule.repositories.database import Connection
 from graticule.repositories.errors import domain_errors
 from graticule.repositories.queries import NumberedQuery, load_queries
-from graticule.repositories.step_parts import Part, Row, portions, write_statement
+from graticule.repositories.step_parts import UNCOUNTED, Part, Row, portions, write_statement
 
 QUERIES: Final = load_queries("steps.sql")
 NUL: Final = "\\u0000"
@@ -32,6 +32,15 @@ NUL_ESCAPE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # not a backslash th
 
 Nodes = dict[str, NodeState]
 OutputSources = Sequence[tuple[str, int | None]]  # children, each with the result that still holds its output
+
+
+@dataclass(frozen=True, slots=True)
+class AssetWork:
+    """The asset version that a job works on, and what for."""
+
+    asset_id: AssetId
+    version_ordinal: int
+    purpose: JobPurpose
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +57,8 @@ class JobRow:
     traceparent: str | None = None
     cancel_requested_at: datetime | None = None
     cancel_requested_by: str | None = None
+    work: AssetWork | None = None
+    has_callback: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +191,7 @@ class StepRepository:
         present = tuple(part for part, rows in portion.items() if rows)
         given |= self._versions(jobs)
         given |= {part.value: document(portion[part]) for part in present}
-        given["expected"] = [len(jobs), *(len(portion[part]) for part in present)]
+        given["expected"] = [len(jobs), *(len(portion[part]) for part in present if part not in UNCOUNTED)]
         with domain_errors("write step"):
             try:
                 await self._run(write_statement(present), given)
@@ -236,10 +247,11 @@ def _value(text: str | None) -> Any:
 
 def _snapshot(text: str) -> JobSnapshot:
     job_id, owner_epoch, updated_at, workflow_hash, status, *rest, nodes = orjson.loads(text)
-    *rest, cancel_requested_at, cancel_requested_by = rest
+    *rest, cancel_requested_at, cancel_requested_by, asset_id, version_ordinal, purpose, has_callback = rest
+    work = AssetWork(AssetId(asset_id), version_ordinal, JobPurpose(purpose)) if asset_id else None
     job = JobRow(
         *(JobId(job_id), owner_epoch, datetime.fromisoformat(updated_at), workflow_hash, JobStatus(status)),
-        *(*rest, _time(cancel_requested_at), cancel_requested_by),
+        *(*rest, _time(cancel_requested_at), cancel_requested_by, work, has_callback),
     )
     return JobSnapshot(job, {row[0]: _node(*row) for row in nodes or ()}, len(text))
 

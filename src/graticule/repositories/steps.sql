@@ -26,6 +26,7 @@ THEN (
     SELECT json_build_array(
                job.job_id, job.owner_epoch, job.updated_at, job.workflow_hash, job.status, job.priority,
                job.input_params, job.traceparent, job.cancel_requested_at, job.cancel_requested_by,
+               job.asset_id, job.version_ordinal, job.purpose, job.callback_url IS NOT NULL,
                json_agg(json_build_array(
                    node_id, node_type, status, retry_count, retry_base, task_id, worker_id, output_ref,
                    error_message, progress, parent_node_id, fan_out_index, fan_out_key, input_params, children_total,
@@ -105,18 +106,37 @@ SELECT node_id, output::text, output_ref FROM dagapp.dag_task_results WHERE resu
 
 -- name: add_jobs
 -- An idempotency key or a deterministic id that is taken adds no row; the caller finds the job that has it.
-INSERT INTO dagapp.dag_jobs (
-    job_id, workflow_id, workflow_version, workflow_hash, status, priority, input_params, correlation_id,
-    submitted_by, callback_url, idempotency_key, traceparent, owner_id, owner_epoch, created_at, updated_at
-)
-SELECT job_id, workflow_id, workflow_version, workflow_hash, 'pending', priority, input_params, correlation_id,
-       submitted_by, callback_url, idempotency_key, traceparent, %(owner_id)s, 1, %(now)s, %(now)s
-FROM json_to_recordset(%(rows)s) AS added (
-        job_id text, workflow_id text, workflow_version text, workflow_hash text, priority int, input_params jsonb,
-        correlation_id text, submitted_by text, callback_url text, idempotency_key text, traceparent text
+-- A job of an asset version is counted there, and one that processes it is its current one from the first moment on.
+WITH added AS (
+    INSERT INTO dagapp.dag_jobs (
+        job_id, workflow_id, workflow_version, workflow_hash, status, priority, input_params, correlation_id,
+        submitted_by, callback_url, idempotency_key, traceparent, asset_id, version_ordinal, purpose,
+        owner_id, owner_epoch, created_at, updated_at
     )
-ON CONFLICT DO NOTHING
-RETURNING job_id;
+    SELECT job_id, workflow_id, workflow_version, workflow_hash, 'pending', priority, input_params, correlation_id,
+           submitted_by, callback_url, idempotency_key, traceparent, asset_id, version_ordinal, purpose,
+           %(owner_id)s, 1, %(now)s, %(now)s
+    FROM json_to_recordset(%(rows)s) AS added (
+            job_id text, workflow_id text, workflow_version text, workflow_hash text, priority int, input_params jsonb,
+            correlation_id text, submitted_by text, callback_url text, idempotency_key text, traceparent text,
+            asset_id text, version_ordinal int, purpose dagapp.job_purpose
+        )
+    ON CONFLICT DO NOTHING
+    RETURNING job_id, workflow_id, workflow_version, asset_id, version_ordinal, purpose
+), counted AS (
+    UPDATE dagapp.asset_versions AS version
+    SET job_count = version.job_count + 1, updated_at = %(now)s,
+        (current_job_id, workflow_id, workflow_version) = (
+            SELECT current.* FROM (VALUES (
+                CASE WHEN added.purpose = 'process' THEN added.job_id ELSE version.current_job_id END,
+                CASE WHEN added.purpose = 'process' THEN added.workflow_id ELSE version.workflow_id END,
+                CASE WHEN added.purpose = 'process' THEN added.workflow_version ELSE version.workflow_version END
+            )) AS current
+        )
+    FROM added
+    WHERE version.asset_id = added.asset_id AND version.version_ordinal = added.version_ordinal
+)
+SELECT job_id FROM added;
 
 -- name: remove_children
 -- Before the step's other writes: those that take their place have the same names.

@@ -27,7 +27,7 @@ from graticule.core.models import (
     Worker,
     Workflow,
 )
-from graticule.core.models.engine import EventType, NodeType, ResultStatus
+from graticule.core.models.engine import EventType, JobPurpose, NodeType, ResultStatus
 from graticule.core.models.platform import ClientRole, DataType, UrlMode
 from graticule.core.states import (
     ApprovalState,
@@ -116,7 +116,12 @@ def client(client_id: str = "client", **changes: Any) -> ApiClient:
     return ApiClient(**{**values, "client_id": client_id, "updated_at": NOW, **changes})
 
 
-APPROVED: dict[str, Any] = {"approval_state": ApprovalState.APPROVED, "reviewer": "r", "reviewed_at": NOW}
+APPROVED: dict[str, Any] = {
+    "approval_state": ApprovalState.APPROVED,
+    "reviewer": "r",
+    "reviewed_at": NOW,
+    "approved_revision": 1,
+}
 
 
 def rich_rows() -> list[Row]:
@@ -160,6 +165,7 @@ def _rich_engine() -> list[Row]:
             traceparent="00-" + "a" * 32,
             asset_id=AssetId("f" * 32),
             version_ordinal=0,
+            purpose=JobPurpose.PROCESS,
             owner_id=OWNER,
             owner_epoch=2**62,
             cancel_requested_at=ELSEWHERE,
@@ -296,6 +302,7 @@ def _rich_platform() -> list[Row]:
             **times,
         ),
         asset(
+            short_id=ASSET[:8],
             platform_id="partner_9",
             platform_refs=NESTED,
             data_type=DataType.VECTOR,
@@ -372,11 +379,15 @@ def _rich_version(key: dict[str, Any], times: dict[str, Any]) -> AssetVersion:
         reviewer="Zoë",
         reviewed_at=ELSEWHERE,
         rejection_reason=NASTY,
+        revoked_at=LATER,
+        approved_revision=1,
+        bbox=[5.9559, 45.818, 10.4921, 47.8084],
         processing_state=ProcessingState.FAILED,
         processing_started_at=NOW,
         processing_completed_at=LATER,
         estimated_completion_at=LATER,
         last_error=NASTY,
+        told_error=NASTY,
         node_summary=NESTED,
         current_job_id=JobId("jöb '1'"),
         job_count=4,

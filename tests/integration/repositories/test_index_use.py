@@ -98,6 +98,7 @@ def _query(file: str, name: str) -> str:
     return load_queries(file)[name]
 
 
+OF_DATASET = "SELECT * FROM dagapp.geospatial_assets WHERE platform_refs @> %(refs)s"
 OF_OWNER = "SELECT * FROM dagapp.dag_jobs WHERE owner_id = %(owner)s AND status IN ('pending', 'running')"
 EXPIRED = (
     "SELECT * FROM dagapp.dag_nodes WHERE status IN ('dispatched', 'running') AND deadline_at <= %(now)s"
@@ -125,8 +126,8 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     ),
     "active jobs of an owner": (OF_OWNER, {"owner": "owner-0"}, "dag_jobs_owner_id_idx"),
     "assets by refs": (
-        _query("assets.sql", "assets_with_refs"),
-        {"refs": Jsonb({"dataset_id": "d7"}), "platform_id": None, "limit": 100},
+        OF_DATASET,
+        {"refs": Jsonb({"dataset_id": "d7"})},
         "geospatial_assets_platform_refs_idx",
     ),
     "deadlines": (EXPIRED, {"now": LATER}, "dag_nodes_deadline_at_idx"),

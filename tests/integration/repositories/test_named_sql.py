@@ -40,11 +40,11 @@ async def test_every_named_query_can_be_prepared(
             await admin.execute(f"PREPARE {name} AS {_numbered(query)}".encode())
 
 
-async def test_the_statement_of_a_step_can_be_prepared_with_any_of_its_parts(
+async def test_the_statement_of_a_step_can_be_prepared_with_any_two_of_its_parts_and_with_all(
     admin: psycopg.AsyncConnection[Any],
 ) -> None:
-    some = [parts for count in range(len(Part) + 1) for parts in combinations(Part, count)]
-    assert len(some) == 2 ** len(Part)
+    counts = (0, 1, 2, len(Part) - 1, len(Part))
+    some = [parts for count in counts for parts in combinations(Part, count)]
     for number, parts in enumerate(some):
         await admin.execute(f"PREPARE step_{number} AS {write_statement(parts).text}".encode())
 

@@ -12,7 +12,7 @@ from graticule.core.errors import NotFound
 from graticule.core.ids import AssetId, JobId, NodeId, OwnerId, PlatformId, WorkerId, WorkflowId
 from graticule.core.models import TABLES, AssetRevision, LayerCatalog, Orchestrator, Worker
 from graticule.core.states import JobStatus
-from graticule.repositories.assets import AssetRepository, AssetRevisionRepository, AssetVersionRepository
+from graticule.repositories.assets import AssetRevisionRepository, AssetVersionRepository
 from graticule.repositories.callbacks import CallbackRepository
 from graticule.repositories.clients import ClientRepository
 from graticule.repositories.database import Connection, Database
@@ -164,31 +164,13 @@ async def test_the_registry_is_seeded_and_a_partner_can_be_closed_and_opened(con
     assert [platform.platform_id for platform in await platforms.all()] == ["arcgis", "ddh", "geonode"]
     ddh = await platforms.get(platform_id="ddh")
     assert (ddh.required_refs, ddh.optional_refs, ddh.version_ref) == (["dataset_id", "resource_id"], [], "version_id")
-    closed = await platforms.set_active(PlatformId("ddh"), NOW, is_active=False)
+    closed = await platforms.change(ddh.model_copy(update={"is_active": False, "updated_at": NOW}))
     assert (closed.is_active, closed.updated_at) == (False, NOW)
     assert [platform.platform_id for platform in await platforms.all()] == ["arcgis", "geonode"]
     assert len(await platforms.all(with_inactive=True)) == 3
-    assert (await platforms.set_active(PlatformId("ddh"), NOW, is_active=True)).is_active
+    assert await platforms.change(ddh) == ddh
     with pytest.raises(NotFound, match="There is no platform nobody"):
-        await platforms.set_active(PlatformId("nobody"), NOW, is_active=True)
-
-
-async def test_assets_are_found_by_a_part_of_their_refs(with_job: Connection) -> None:
-    assets = AssetRepository(with_job)
-    refs: list[dict[str, Any]] = [{"d": "1", "r": "a"}, {"d": "1", "r": "b"}, {"d": "2", "r": "a"}, {"d": 1}]
-    for number, each in enumerate(refs):
-        await assets.insert(rows.asset(f"{number:032x}", platform_refs=each, created_at=NOW + SECOND * number))
-    await assets.insert(rows.asset("e" * 32, platform_refs={"d": "1"}, deleted_at=NOW, deleted_by="x"))
-    await assets.insert(rows.asset("d" * 32, platform_refs={"d": "1"}, platform_id="arcgis"))
-
-    async def found(**arguments: Any) -> list[int]:
-        return [int(asset.asset_id, 16) for asset in await assets.with_refs(**arguments)]
-
-    assert await found(refs={"d": "1"}, platform_id=PlatformId("ddh")) == [1, 0]
-    assert await found(refs={"d": "1"}, limit=1) == [1]
-    assert await found(refs={"d": "1", "r": "a"}) == [0]
-    assert await found(refs={"d": 1}) == [3]
-    assert await found(refs={"d": "3"}) == []
+        await platforms.change(ddh.model_copy(update={"platform_id": "nobody"}))
 
 
 async def test_versions_and_revisions_are_listed_in_order(with_job: Connection) -> None:
@@ -205,12 +187,10 @@ async def test_versions_and_revisions_are_listed_in_order(with_job: Connection) 
     assert await revisions.of_version(AssetId("f" * 32), 2) == []
 
 
-async def test_requests_are_found_by_asset_and_by_the_partners_own_key(connection: Connection) -> None:
+async def test_requests_are_found_by_the_partners_own_key(connection: Connection) -> None:
     requests = RequestRepository(connection)
     old = await requests.insert(rows.request(UUID(int=1), idempotency_key="k"))
     new = await requests.insert(rows.request(UUID(int=2), created_at=LATER, platform_id="arcgis", idempotency_key="k"))
-    assert await requests.of_asset(ASSET) == [new, old]
-    assert await requests.of_asset(ASSET, limit=1) == [new]
     assert await requests.find_by_idempotency_key(PlatformId("ddh"), "k") == old
     assert await requests.find_by_idempotency_key(PlatformId("arcgis"), "k") == new
     assert await requests.find_by_idempotency_key(PlatformId("geonode"), "k") is None
@@ -243,10 +223,13 @@ async def test_due_callbacks_are_taken_by_one_sender_only(pool: Database, with_j
     given += [{"next_attempt_at": NOW - SECOND}]
     for number, values in enumerate(given):
         await callbacks.insert(rows.callback(job_id=f"j{number}", **values))
+    held_until = LATER + SECOND
     async with pool.connection() as sender, sender.transaction():
-        assert [each.job_id for each in await CallbackRepository(sender).due(NOW, limit=1)] == ["j4"]
-        assert [each.job_id for each in await callbacks.due(NOW)] == ["j0"]
-    assert [each.job_id for each in await callbacks.due(LATER)] == ["j4", "j0", "j1"]
+        assert [each.job_id for each in await CallbackRepository(sender).claim(NOW, held_until, 1)] == ["j4"]
+        assert [each.job_id for each in await callbacks.claim(NOW, held_until, 9)] == ["j0"]
+    assert [each.job_id for each in await callbacks.claim(LATER, held_until, 9)] == ["j1"]
+    assert await callbacks.next_due() == held_until
+    assert {each.job_id for each in await callbacks.claim(held_until, held_until, 9)} == {"j0", "j1", "j4"}
 
 
 async def test_processes_beat_until_they_stop(connection: Connection) -> None:

@@ -60,13 +60,14 @@ DEPLOYMENT = SchemaDeployment.model_validate(
     {"fingerprint": "0" * 64, "program_version": "1", "deployed_by": "d", "deployed_at": NOW}
 )
 CHILD: dict[str, Any] = {"parent_node_id": "split", "fan_out_index": 0}
+SHORT_ID = ASSET[:8]
 ONE_APPROVED = rows.version(0, **rows.APPROVED)
 # Sound rows, in an order in which they can be inserted.
 SOUND: list[Row] = [
     DEPLOYMENT,
     PLATFORM,
     rows.workflow(),
-    rows.asset(),
+    rows.asset(short_id=SHORT_ID),
     ONE_APPROVED,
     rows.version(1),
     rows.job(idempotency_key="key"),
@@ -103,10 +104,17 @@ FORBIDDEN: dict[str, list[Row]] = {
     "dag_workflows_pkey": [rows.workflow(name="other")],
     "dag_jobs_pkey": [rows.job()],
     "dag_jobs_workflow_hash_fkey": [changed(LIVE, workflow_hash="f" * 64)],
-    "dag_jobs_asset_id_version_ordinal_fkey": [changed(LIVE, asset_id=ASSET, version_ordinal=99)],
+    "dag_jobs_asset_id_version_ordinal_fkey": [changed(LIVE, asset_id=ASSET, version_ordinal=99, purpose="process")],
     "dag_jobs_idempotency_key_idx": [changed(LIVE, idempotency_key="key")],
     "dag_jobs_priority_range": [changed(LIVE, priority=-1), changed(LIVE, priority=11)],
-    "dag_jobs_version_needs_asset": [changed(LIVE, asset_id=ASSET), changed(LIVE, version_ordinal=0)],
+    "dag_jobs_version_needs_asset": [
+        changed(LIVE, asset_id=ASSET, purpose="process"),
+        changed(LIVE, version_ordinal=0),
+    ],
+    "dag_jobs_purpose_needs_asset": [
+        changed(LIVE, asset_id=ASSET, version_ordinal=0),
+        changed(LIVE, purpose="process"),
+    ],
     "dag_jobs_failed_has_reason": [changed(DONE, status="failed")],
     "dag_jobs_ended_has_time": [
         *(changed(LIVE, status=status, error_message="e") for status in ("completed", "failed", "cancelled")),
@@ -174,6 +182,8 @@ FORBIDDEN: dict[str, list[Row]] = {
         changed(SECOND_ASSET, clearance_state="ouo", **given)
         for given in ({}, {"cleared_at": NOW}, {"cleared_by": "x"})
     ],
+    "geospatial_assets_short_id_is_a_beginning": [changed(SECOND_ASSET, short_id="b" * 8)],
+    "geospatial_assets_short_id_idx": [changed(rows.asset(SHORT_ID + "a" * 24), short_id=SHORT_ID)],
     "geospatial_assets_deleted_has_actor": [
         changed(SECOND_ASSET, deleted_at=NOW),
         changed(SECOND_ASSET, deleted_by="x"),
@@ -182,8 +192,15 @@ FORBIDDEN: dict[str, list[Row]] = {
     "asset_versions_asset_id_fkey": [changed(THIRD, asset_id="b" * 32)],
     "asset_versions_current_job_id_fkey": [changed(THIRD, current_job_id="missing")],
     "asset_versions_ordinal_from_zero": [changed(THIRD, version_ordinal=-1)],
-    "asset_versions_revision_from_one": [changed(THIRD, revision=0)],
+    "asset_versions_revision_from_one": [changed(THIRD, revision=0, approved_revision=0)],
     "asset_versions_approved_has_reviewer": [changed(THIRD, reviewer=None), changed(THIRD, reviewed_at=None)],
+    "asset_versions_approved_has_revision": [changed(THIRD, approved_revision=None)],
+    "asset_versions_approved_was_made": [changed(THIRD, approved_revision=2)],
+    "asset_versions_revoked_is_rejected": [changed(THIRD, revoked_at=NOW)],
+    "asset_versions_bbox_has_corners": [
+        changed(THIRD, bbox=[1.0, 2.0, 3.0]),
+        changed(THIRD, bbox=[0.0, 2.0, 0.0, 1.0]),
+    ],
     "asset_versions_rejected_has_reason": [changed(THIRD, approval_state="rejected")],
     "asset_versions_deleted_has_actor": [changed(THIRD, deleted_at=NOW), changed(THIRD, deleted_by="x")],
     "asset_versions_priority_range": [changed(THIRD, priority=11), changed(THIRD, priority=-1)],

@@ -10,8 +10,9 @@ from tests.integration.repositories.rows import NOW, client, rich_rows
 
 import graticule.core.errors as domain
 from graticule.core.columns import column_definitions
-from graticule.core.errors import GraticuleError
+from graticule.core.errors import Conflict, GraticuleError, Refused, StaleVersion, TooManyRequests
 from graticule.core.models import TABLES, ApiClient, Platform
+from graticule.core.refusals import Refusal
 from graticule.core.table import SCHEMA, DatabaseRole, Row
 from graticule.schema.ddl import schema_objects
 
@@ -103,14 +104,28 @@ def test_every_row_survives_json(row: Row) -> None:
 
 
 def _errors() -> list[type[GraticuleError]]:
+    """Give the errors that are made from a message alone."""
     named = vars(domain).values()
-    return [each for each in named if isinstance(each, type) and issubclass(each, GraticuleError)]
+    kinds = [each for each in named if isinstance(each, type) and issubclass(each, GraticuleError)]
+    return [kind for kind in kinds if kind not in {Refused, TooManyRequests}]
 
 
 def test_every_error_has_a_stable_code_of_its_own() -> None:
-    codes = [error.code for error in _errors()]
+    codes = [*(error.code for error in _errors()), TooManyRequests.code, *({*Refusal} - {StaleVersion.code})]
     assert len(set(codes)) == len(codes) > 10
     assert all(re.fullmatch(r"[a-z]+(_[a-z]+)*", code) for code in codes)
+
+
+def test_a_refusal_tells_its_name_and_how_things_stand() -> None:
+    refused = Refused(Refusal.NOT_PROCESSED, "It is queued.", hint="Wait.", current={"version": 2})
+    assert (refused.code, refused.current) == ("not_processed", {"version": 2})
+    assert str(refused) == "It is queued. Wait."
+    assert isinstance(refused, Conflict)
+
+
+def test_who_asks_too_often_is_told_when_to_come_again() -> None:
+    error = TooManyRequests("Too many.", retry_after_seconds=7)
+    assert (str(error), error.retry_after_seconds) == ("Too many. Try again in 7 s.", 7)
 
 
 @pytest.mark.parametrize("kind", _errors(), ids=lambda kind: kind.__name__)

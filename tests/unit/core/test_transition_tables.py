@@ -48,11 +48,13 @@ NODE_STEPS = {
 }
 PROCESSING_STEPS = {
     "queued processing",
+    "queued completed",  # a workflow that needs no worker
     "queued failed",
     "processing completed",
     "processing failed",
     "completed queued",  # rules 2 and 3: a new revision
     "failed queued",
+    "failed processing",  # its job was resumed
 }
 APPROVAL_STEPS = {
     "pending_review approved",
@@ -71,10 +73,12 @@ CLEARANCE_STEPS = {
 }
 REQUEST_STEPS = {
     "accepted processing",
+    "accepted completed",  # a workflow that needs no worker
     "accepted failed",
     "processing completed",
     "processing failed",
     "failed accepted",  # rule 10: retried by the same request
+    "failed processing",  # its job was resumed
 }
 TABLES: list[tuple[Transitions[Any], type[StrEnum], set[str]]] = [
     (JOB, JobStatus, JOB_STEPS),

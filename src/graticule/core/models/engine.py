@@ -55,6 +55,15 @@ class NodeType(StrEnum):
     FAN_IN = "fan_in"
 
 
+class JobPurpose(StrEnum):
+    """What a job does for the asset version that it belongs to."""
+
+    PROCESS = "process"
+    EXPORT = "export"
+    REVERSAL = "reversal"
+    UNPUBLISH = "unpublish"
+
+
 class ResultStatus(StrEnum):
     """What a worker reports of a task."""
 
@@ -101,6 +110,15 @@ class EventType(StrEnum):
     ASSET_CLEARANCE_CHANGED = "asset_clearance_changed"
     ASSET_UNPUBLISHED = "asset_unpublished"
     ASSET_REVIVED = "asset_revived"
+    ASSET_VERSION_RETRIED = "asset_version_retried"
+    ASSET_URL_MODE_CHANGED = "asset_url_mode_changed"
+    ASSET_METADATA_CHANGED = "asset_metadata_changed"
+    ASSET_EXPORT_COMPLETED = "asset_export_completed"
+    ASSET_EXPORT_FAILED = "asset_export_failed"
+    ASSET_REVERSAL_COMPLETED = "asset_reversal_completed"
+    ASSET_REVERSAL_FAILED = "asset_reversal_failed"
+    ASSET_UNPUBLISH_COMPLETED = "asset_unpublish_completed"
+    ASSET_UNPUBLISH_FAILED = "asset_unpublish_failed"
 
 
 class Workflow(Row):
@@ -135,6 +153,7 @@ class Job(Row):
             Check("ended_has_time", "(status IN ('completed', 'failed', 'cancelled')) = (ended_at IS NOT NULL)"),
             Check("failed_has_reason", "status <> 'failed' OR error_message IS NOT NULL"),
             Check("version_needs_asset", "(asset_id IS NULL) = (version_ordinal IS NULL)"),
+            Check("purpose_needs_asset", "(asset_id IS NULL) = (purpose IS NULL)"),
         ),
         indexes=(
             Index(("idempotency_key",), unique=True, where="idempotency_key IS NOT NULL"),
@@ -175,6 +194,7 @@ class Job(Row):
     traceparent: Short | None = None
     asset_id: AssetKey | None = None
     version_ordinal: int | None = None
+    purpose: JobPurpose | None = Field(None, description="What it does for its asset version.")
     owner_id: OwnerKey | None = Field(None, description="The orchestrator that decides for this job.")
     owner_epoch: BigInt = Field(
         0, description="Raised by every change of owner; a write that carries an older one is void."

@@ -30,6 +30,7 @@ from graticule.core.models.fields import (
 from graticule.core.states import ApprovalState, ClearanceState, ProcessingState, RequestStatus
 from graticule.core.table import Check, ForeignKey, Index, Row, Table
 
+AssetPrefix = Annotated[str, Field(max_length=32, pattern=r"^[0-9a-f]{8,32}$")]
 TableName = Annotated[str, Field(max_length=63, pattern=r"^[a-z][a-z0-9_]*$")]
 
 
@@ -118,8 +119,16 @@ class GeospatialAsset(Row):
                 "clearance_state = 'uncleared' OR (cleared_at IS NOT NULL AND cleared_by IS NOT NULL)",
             ),
             Check("deleted_has_actor", "(deleted_at IS NULL) = (deleted_by IS NULL)"),
+            Check("short_id_is_a_beginning", "short_id IS NULL OR starts_with(asset_id, short_id)"),
         ),
         indexes=(
+            Index(("short_id",), unique=True, comment="No two assets share the names of outputs."),
+            Index(
+                ("(to_tsvector('simple'::regconfig, platform_refs))",),
+                method="gin",
+                name="geospatial_assets_text",
+                comment="Assets by words of their refs.",
+            ),
             Index(
                 ("platform_refs jsonb_path_ops",),
                 method="gin",
@@ -128,11 +137,18 @@ class GeospatialAsset(Row):
             Index(("platform_id", "created_at DESC", "asset_id DESC")),
             Index(("created_at DESC", "asset_id DESC"), where="deleted_at IS NULL"),
             Index(("clearance_state", "created_at DESC", "asset_id DESC"), where="deleted_at IS NULL"),
+            Index(("data_type", "created_at DESC", "asset_id DESC"), where="deleted_at IS NULL"),
+            Index(
+                ("created_at DESC", "asset_id DESC"),
+                name="geospatial_assets_newest",
+                comment="Lists that show the deleted ones, too.",
+            ),
         ),
         grants=granted(orchestrator=CHANGE),
     )
 
     asset_id: AssetKey
+    short_id: AssetPrefix | None = Field(None, description="The beginning of the id that names of outputs carry.")
     platform_id: PlatformKey
     platform_refs: JsonObject
     data_type: DataType
@@ -167,16 +183,22 @@ class AssetVersion(Row):
                 "approved_has_reviewer",
                 "approval_state <> 'approved' OR (reviewer IS NOT NULL AND reviewed_at IS NOT NULL)",
             ),
+            Check("approved_has_revision", "approval_state <> 'approved' OR approved_revision IS NOT NULL"),
+            Check("approved_was_made", "approved_revision <= revision"),
             Check("rejected_has_reason", "approval_state <> 'rejected' OR rejection_reason IS NOT NULL"),
+            Check("revoked_is_rejected", "revoked_at IS NULL OR approval_state = 'rejected'"),
+            Check("bbox_has_corners", "bbox IS NULL OR (cardinality(bbox) = 4 AND bbox[2] <= bbox[4])"),
             Check("deleted_has_actor", "(deleted_at IS NULL) = (deleted_by IS NULL)"),
         ),
         indexes=(
             Index(
                 ("asset_id",),
                 unique=True,
-                where="approval_state IN ('pending_review', 'rejected') AND deleted_at IS NULL",
+                where="approval_state IN ('pending_review', 'rejected') AND deleted_at IS NULL"
+                " AND revoked_at IS NULL AND approved_revision IS NULL",
                 name="asset_versions_one_unresolved",
-                comment="At most one version of an asset awaits a decision.",
+                comment="At most one version of an asset awaits its first approval. One that was in service before may"
+                " stand beside it: it was revoked, or a new revision of it turned out to be another content.",
             ),
             Index(
                 ("asset_id", "version_label"),
@@ -187,6 +209,25 @@ class AssetVersion(Row):
             Index(("processing_state", "created_at DESC"), where="deleted_at IS NULL"),
             Index(("approval_state", "created_at DESC"), where="deleted_at IS NULL"),
             Index(("current_job_id",), where="current_job_id IS NOT NULL"),
+            Index(("job_count DESC", "asset_id"), where="job_count > 1 AND deleted_at IS NULL"),
+            Index(
+                ("(coalesce(processing_completed_at, updated_at)) DESC", "asset_id DESC", "version_ordinal DESC"),
+                where="processing_state = 'failed' AND deleted_at IS NULL",
+                name="asset_versions_failed",
+                comment="What needs attention, newest first.",
+            ),
+            Index(
+                (
+                    (
+                        "(box(point(CASE WHEN bbox[1] > bbox[3] THEN -180 ELSE bbox[1] END, bbox[2]),"
+                        " point(CASE WHEN bbox[1] > bbox[3] THEN 180 ELSE bbox[3] END, bbox[4])))"
+                    ),
+                ),
+                method="gist",
+                where="bbox IS NOT NULL AND deleted_at IS NULL",
+                name="asset_versions_bbox",
+                comment="Versions by where they lie; one across the antimeridian counts as all around the earth.",
+            ),
         ),
         grants=granted(orchestrator=CHANGE),
     )
@@ -198,11 +239,14 @@ class AssetVersion(Row):
     reviewer: Name | None = None
     reviewed_at: Timestamp | None = None
     rejection_reason: ErrorText | None = None
+    revoked_at: Timestamp | None = Field(None, description="When an approved version was taken out of service.")
+    approved_revision: int | None = Field(None, description="The revision in service; null when none is.")
     processing_state: ProcessingState = ProcessingState.QUEUED
     processing_started_at: Timestamp | None = None
     processing_completed_at: Timestamp | None = None
     estimated_completion_at: Timestamp | None = None
     last_error: ErrorText | None = None
+    told_error: ErrorText | None = Field(None, description="Why it failed, as far as its partner is told.")
     node_summary: JsonObject | None = None
     current_job_id: JobKey | None = None
     job_count: int = 0
@@ -217,6 +261,7 @@ class AssetVersion(Row):
     table_name: TableName | None = None
     stac_item_id: Label | None = None
     stac_collection_id: Label | None = None
+    bbox: list[float] | None = Field(None, description="West, south, east, north, in degrees.")
     external_blob_path: Path | None = None
     export_run_id: Name | None = None
     deleted_at: Timestamp | None = None
@@ -260,6 +305,7 @@ class PlatformRequest(Row):
             Index(("platform_id", "idempotency_key"), unique=True, where="idempotency_key IS NOT NULL"),
             Index(("asset_id", "created_at DESC")),
             Index(("platform_id", "created_at DESC", "request_id DESC"), comment="A partner's own requests."),
+            Index(("created_at DESC", "request_id DESC"), comment="The requests of all partners."),
             Index(("status", "created_at DESC"), where="status IN ('accepted', 'processing')"),
             Index(("job_id",), where="job_id IS NOT NULL"),
         ),
@@ -270,6 +316,7 @@ class PlatformRequest(Row):
     platform_id: PlatformKey
     asset_id: AssetKey
     version_ordinal: int
+    revision: int = 1
     request_body: JsonObject = Field(description="What was asked, in the domain's words.")
     status: RequestStatus = RequestStatus.ACCEPTED
     job_id: JobKey | None = None
@@ -314,6 +361,14 @@ class LayerMetadata(Row):
         name="layer_metadata",
         primary_key=("asset_id", "version_ordinal"),
         foreign_keys=(ForeignKey(("asset_id", "version_ordinal"), "asset_versions", ("asset_id", "version_ordinal")),),
+        indexes=(
+            Index(
+                ("(to_tsvector('simple'::regconfig, coalesce(title, '') || ' ' || coalesce(description, '')))",),
+                method="gin",
+                name="layer_metadata_text",
+                comment="Versions by words of their descriptions.",
+            ),
+        ),
         checks=(
             Check(
                 "temporal_order",

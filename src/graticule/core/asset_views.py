@@ -1,0 +1,193 @@
+"""Assets as people read them: what partners are told of their own, and what staff see beside the rows themselves.
+
+A partner's views name every field that they have: what is not named here (jobs, workflows, paths, tables, names of
+staff) cannot reach a partner by mistake, whatever the rows will have one day.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final, Self
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from graticule.core.exchange import PlatformStatus
+from graticule.core.ids import JobId, NodeId, WorkflowId
+from graticule.core.models.engine import Event, EventType
+from graticule.core.models.fields import AssetKey, JsonObject
+from graticule.core.models.platform import (
+    AssetRevision,
+    AssetVersion,
+    DataType,
+    GeospatialAsset,
+    PlatformRequest,
+    UrlMode,
+)
+from graticule.core.states import ApprovalState, ClearanceState, ProcessingState, RequestStatus
+
+# What partners are told of, and which details of it. Of ours they hear nothing: why we processed something again, and
+# which of our services failed to follow.
+PARTNER_EVENTS: Final[Mapping[EventType, frozenset[str]]] = {
+    EventType.ASSET_CREATED: frozenset(),
+    EventType.ASSET_VERSION_ADDED: frozenset({"version_label", "revision"}),
+    EventType.ASSET_VERSION_OVERWRITTEN: frozenset({"version_label", "revision"}),
+    EventType.ASSET_VERSION_REPROCESSED: frozenset({"version_label", "revision"}),
+    EventType.ASSET_VERSION_RETRIED: frozenset({"version_label", "revision"}),
+    EventType.ASSET_VERSION_DELETED: frozenset({"version_label"}),
+    EventType.ASSET_PROCESSING_STARTED: frozenset({"revision", "request_id"}),
+    EventType.ASSET_PROCESSING_COMPLETED: frozenset({"revision", "request_id"}),
+    EventType.ASSET_PROCESSING_FAILED: frozenset({"revision", "request_id", "reason"}),
+    EventType.ASSET_APPROVED: frozenset({"revision", "clearance_state"}),
+    EventType.ASSET_REJECTED: frozenset({"revision", "reason"}),
+    EventType.ASSET_REVOKED: frozenset({"revision", "reason"}),
+    EventType.ASSET_CLEARANCE_CHANGED: frozenset({"clearance_state"}),
+    EventType.ASSET_URL_MODE_CHANGED: frozenset({"url_mode"}),
+    EventType.ASSET_METADATA_CHANGED: frozenset(),
+    EventType.ASSET_UNPUBLISHED: frozenset({"reason"}),
+    EventType.ASSET_REVIVED: frozenset(),
+    EventType.ASSET_EXPORT_COMPLETED: frozenset(),
+    EventType.ASSET_REVERSAL_COMPLETED: frozenset(),
+    EventType.ASSET_UNPUBLISH_COMPLETED: frozenset(),
+}
+
+
+class View(BaseModel):
+    """Base of what is only read."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class VersionSummary(View):
+    """A version in brief; nothing in it is internal."""
+
+    version_ordinal: int
+    version_label: str
+    revision: int
+    approved_revision: int | None = Field(description="The revision in service; null when none is.")
+    processing_state: ProcessingState
+    approval_state: ApprovalState
+    bbox: list[float] | None = Field(description="West, south, east, north, in degrees.")
+    created_at: datetime
+    updated_at: datetime
+
+
+class StaffAsset(GeospatialAsset):
+    """An asset with its newest version, for staff."""
+
+    newest_version: VersionSummary | None = Field(None, description="The newest one that is not deleted.")
+
+
+class OperatorStatus(PlatformStatus):
+    """How a request stands, with what operators need to look further."""
+
+    job_id: JobId | None
+    workflow_id: WorkflowId | None
+    job_count: int = Field(description="How many jobs this version has had.")
+    retry_count: int = Field(description="How often this request was retried.")
+    current_nodes: list[NodeId] = Field(description="The nodes of the job that are under way.")
+
+
+class PartnerAsset(View):
+    """An asset, for the partner whose it is."""
+
+    asset_id: AssetKey
+    platform_id: str
+    platform_refs: JsonObject
+    data_type: DataType
+    clearance_state: ClearanceState
+    url_mode: UrlMode
+    latest_approved_version_ordinal: int | None
+    newest_version: VersionSummary | None = Field(description="The newest one that is not deleted.")
+    deleted_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+
+    @classmethod
+    def of(cls, asset: StaffAsset) -> Self:
+        """Give what its partner sees of an asset."""
+        return cls.model_validate(asset, from_attributes=True)
+
+
+class PartnerVersion(View):
+    """A version of an asset, for the partner whose it is."""
+
+    asset_id: AssetKey
+    version_ordinal: int
+    version_label: str
+    revision: int
+    approved_revision: int | None = Field(description="The revision in service; null when none is.")
+    processing_state: ProcessingState
+    processing_started_at: datetime | None
+    processing_completed_at: datetime | None
+    approval_state: ApprovalState
+    reviewed_at: datetime | None
+    rejection_reason: str | None
+    revoked_at: datetime | None
+    error: str | None = Field(description="Why processing failed.")
+    content_hash: str | None = Field(description="SHA-256 of the file that was sent.")
+    bbox: list[float] | None = Field(description="West, south, east, north, in degrees.")
+    deleted_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+
+    @classmethod
+    def of(cls, version: AssetVersion) -> Self:
+        """Give what its partner sees of a version."""
+        return cls.model_validate({**dict(version), "error": version.told_error})
+
+
+class PartnerRevision(View):
+    """What a version was before it was processed anew, for the partner whose it is."""
+
+    asset_id: AssetKey
+    version_ordinal: int
+    revision: int
+    content_hash: str | None = Field(description="SHA-256 of the file that was sent.")
+    approval_state: ApprovalState
+    clearance_state: ClearanceState
+    created_at: datetime
+    superseded_at: datetime
+
+    @classmethod
+    def of(cls, revision: AssetRevision) -> Self:
+        """Give what its partner sees of a superseded revision."""
+        return cls.model_validate(revision, from_attributes=True)
+
+
+class PartnerEvent(View):
+    """What happened to an asset, for the partner whose it is: not who did it, nor by which job."""
+
+    event: EventType
+    version_ordinal: int | None
+    details: JsonObject
+    happened_at: datetime
+
+    @classmethod
+    def of(cls, event: Event) -> Self:
+        """Give what the asset's partner is told of an event; the event must be one of `PARTNER_EVENTS`."""
+        told = PARTNER_EVENTS[event.event_type]
+        return cls(
+            event=event.event_type,
+            version_ordinal=event.version_ordinal,
+            details={name: value for name, value in event.data.items() if name in told},
+            happened_at=event.created_at,
+        )
+
+
+class PartnerRequest(View):
+    """A work order, for the partner whose it is."""
+
+    request_id: UUID
+    asset_id: AssetKey
+    version_ordinal: int
+    revision: int
+    status: RequestStatus
+    retry_count: int
+    error: str | None
+    created_at: datetime
+    updated_at: datetime
+
+    @classmethod
+    def of(cls, request: PlatformRequest) -> Self:
+        """Give what its partner sees of a work order."""
+        return cls.model_validate({**dict(request), "error": request.last_error})

@@ -1,0 +1,168 @@
+"""What callers and the platform say to each other: requests and answers, in the domain's words.
+
+The orchestrator, the gateway and the client library share these. What only staff may see has models of its own.
+"""
+
+from datetime import datetime
+from typing import Annotated, Final, Literal, Self
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, model_validator
+
+from graticule.core.ids import JobId
+from graticule.core.models.fields import AssetKey, Label, PlatformKey, Priority, Url
+from graticule.core.models.platform import AssetVersion, DataType, GeospatialAsset, UrlMode
+from graticule.core.states import ApprovalState, ClearanceState, ProcessingState, RequestStatus
+
+MOST_REFS: Final = 20
+
+RefName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]*$", max_length=64)]
+RefText = Annotated[str, StringConstraints(min_length=1, max_length=512, pattern=r"^[^\x00]*$")]
+RefNumber = Annotated[int, Field(strict=True, ge=-(2**53), le=2**53)]
+Refs = Annotated[dict[RefName, RefText | RefNumber], Field(min_length=1, max_length=MOST_REFS)]
+VersionLabel = Annotated[Label, StringConstraints(min_length=1, pattern=r"^[^\x00]*$")]
+Container = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9$][A-Za-z0-9_.-]*$", max_length=63)]
+FileName = Annotated[str, StringConstraints(min_length=1, max_length=900, pattern=r"^[^\x00-\x1f\\]+$")]
+Reason = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000, pattern=r"^[^\x00]*$")]
+Ordinal = Annotated[int, Field(ge=0, lt=2**31)]
+ClearanceLevel = Literal[ClearanceState.OUO, ClearanceState.PUBLIC]
+
+
+class Asked(BaseModel):
+    """Base of what a caller sends: unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class PlatformSubmission(Asked):
+    """New data of a partner: where it is, and which dataset and version it belongs to."""
+
+    platform_id: PlatformKey = Field(examples=["ddh"])
+    platform_refs: Refs = Field(
+        description="The partner's identifiers: all required ones, any of the optional ones.",
+        examples=[{"dataset_id": "0038272", "resource_id": "shapefile"}],
+    )
+    version_label: VersionLabel = Field(description="The partner's own; never parsed.", examples=["2026-03"])
+    data_type: DataType
+    container_name: Container = Field(description="The container of the file.", examples=["bronze"])
+    file_name: FileName = Field(description="The path of the file in its container.", examples=["dem/europe.tif"])
+    processing_options: dict[str, JsonValue] = Field(
+        default_factory=dict, description="Inputs of the workflow, and `pipeline`, which chooses among workflows."
+    )
+    overwrite: bool = Field(False, description="The label exists: make a new revision of that version.")
+    clearance_level: ClearanceLevel | None = Field(None, description="What the partner proposes to the reviewer.")
+    callback_url: Url | None = Field(None, description="Is told when processing ends.")
+    priority: Priority = 0
+
+    @model_validator(mode="after")
+    def _file_stays_in_its_container(self) -> Self:
+        parts = self.file_name.split("/")
+        if any(part in {"", ".", ".."} for part in parts):
+            raise ValueError("file_name must be a path below its container, without empty parts, '.' or '..'")
+        return self
+
+
+class SubmissionReceipt(BaseModel):
+    """What a submission came to, for staff."""
+
+    request_id: UUID
+    asset_id: AssetKey
+    version_ordinal: int
+    revision: int
+    status: RequestStatus = RequestStatus.ACCEPTED
+    job_id: JobId | None = None
+
+
+class Change(Asked):
+    """Base of what is asked of an asset or of one of its versions."""
+
+    expected_version: int | None = Field(
+        None, ge=1, description="The asset's `version` that the caller has seen; another one refuses the change (409)."
+    )
+
+
+class VersionChange(Change):
+    """Base of what is asked of one version; without an ordinal it is the one that the deed suits."""
+
+    version_ordinal: Ordinal | None = None
+
+
+class Approval(VersionChange):
+    """Let a version be seen, at a clearance."""
+
+    clearance_level: ClearanceLevel
+
+
+class Rejection(VersionChange):
+    """Refuse a version, with the reason."""
+
+    reason: Reason
+
+
+class Revocation(VersionChange):
+    """Take an approved version out of service, with the reason."""
+
+    reason: Reason
+
+
+class Reprocessing(VersionChange):
+    """Process a version again from the same source, for a reason of ours."""
+
+    reason: Reason
+
+
+class Retrial(VersionChange):
+    """Process a version again that failed."""
+
+
+class ClearanceChange(Change):
+    """Say who may see an asset."""
+
+    clearance_level: ClearanceLevel
+
+
+class UrlModeChange(Change):
+    """Say which versions the service addresses of an asset reach."""
+
+    url_mode: UrlMode
+
+
+class Removal(Change):
+    """Remove an asset from all services; its rows stay."""
+
+    reason: Reason | None = None
+
+
+class AssetChange(BaseModel):
+    """How an asset and the version at hand stand after a change, for staff."""
+
+    asset: GeospatialAsset
+    version: AssetVersion | None = None
+    changed: bool = Field(True, description="False when it was so already; nothing was done then.")
+    warning: str | None = None
+    job_id: JobId | None = Field(None, description="The job that carries the change out in the services.")
+
+
+class VersionInBrief(BaseModel):
+    """Which version, in the partner's word and in ours."""
+
+    ordinal: int
+    label: str
+    revision: int
+
+
+class PlatformStatus(BaseModel):
+    """How a request stands, in the words of a partner: nothing internal."""
+
+    request_id: UUID
+    asset_id: AssetKey
+    status: RequestStatus
+    progress: float = Field(ge=0, le=100, description="Percent.")
+    eta: datetime | None = Field(None, description="When processing will probably end; null when it has, or unknown.")
+    version: VersionInBrief
+    processing_state: ProcessingState
+    approval_state: ApprovalState
+    clearance_state: ClearanceState
+    service_urls: dict[str, str] = Field(default_factory=dict, description="Where an approved version is served.")
+    removed_at: datetime | None = Field(None, description="When the version, or its asset, left all services.")
+    error: str | None = None
