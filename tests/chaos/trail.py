@@ -15,7 +15,15 @@ from graticule.dag.deciding.step import child_id
 from graticule.dag.replay import replay
 
 ENDED_JOB = frozenset({JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.CANCELLED})
-AFTER_THE_END = frozenset({EventType.RESULT_IGNORED, EventType.CALLBACK_SENT, EventType.CALLBACK_FAILED})
+# What a job means for its asset is told in the same breath as its end.
+OF_ASSET = frozenset(
+    EventType(f"asset_{what}_{end}")
+    for what in ("processing", "export", "reversal", "unpublish")
+    for end in ("completed", "failed")
+)
+AFTER_THE_END = OF_ASSET | {
+    *(EventType.RESULT_IGNORED, EventType.CALLBACK_SENT, EventType.CALLBACK_FAILED, EventType.COMMAND_EXECUTED)
+}
 BEGINS_TERM = frozenset({EventType.JOB_CREATED, EventType.JOB_RECLAIMED, EventType.JOB_RESUMED})
 MOVES_JOB = {
     EventType.JOB_STARTED: JobStatus.RUNNING,

@@ -61,11 +61,12 @@ class Service:
     member: Member
     port: int
 
-    def ask(self, method: str, path: str, **options: Any) -> httpx.Response | None:
+    def ask(self, method: str, path: str, key: str | None = None, **options: Any) -> httpx.Response | None:
         """Give the answer; None when none came, for the process has ended or ends meanwhile."""
         url = f"http://127.0.0.1:{self.port}{path}"
+        headers = {"X-API-Key": ADMIN_KEY, **({} if key is None else {"Idempotency-Key": key})}
         try:
-            return httpx.request(method, url, headers={"X-API-Key": ADMIN_KEY}, timeout=20, **options)
+            return httpx.request(method, url, headers=headers, timeout=20, **options)
         except httpx.TransportError:
             return None
 

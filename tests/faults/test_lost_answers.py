@@ -6,6 +6,7 @@ something to do.
 
 import signal
 from collections.abc import Callable, Collection, Iterator
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -13,12 +14,29 @@ from tests.chaos.member import Action, Fault, Member
 from tests.e2e.eventually import eventually
 from tests.faults.installation import Installation, Service, go_on, pause
 from tests.faults.test_fault_points import BY_QUEUE
-from tests.faults.ways import AGED_MESSAGE, AGED_TASK, ORPHANED, SET_ASIDE, TOKEN, Scene, prune
+from tests.faults.ways import (
+    AGED_MESSAGE,
+    AGED_TASK,
+    APPROVALS,
+    ASSET_ROWS,
+    ASSET_WITH_VERSION,
+    CALLBACK,
+    ORPHANED,
+    SET_ASIDE,
+    TOKEN,
+    TRIES,
+    Scene,
+    new_data,
+    prune,
+)
 
 from graticule.core.fault_points import Commit, Moment
 
 OF_ORCHESTRATOR = (
     *(Commit.SUBMIT, Commit.CANCEL, Commit.RESUME, Commit.REPORT, Commit.DEAD_LETTERS),
+    *(Commit.CLIENTS, Commit.PLATFORMS, Commit.METADATA, Commit.COMMAND),
+    *(Commit.SUBMIT_VERSION, Commit.CHANGE_ASSET),
+    *(Commit.CLAIM_CALLBACKS, Commit.RECORD_CALLBACK, Commit.REDELIVER),
     *(Commit.STEP, Commit.LARGE_STEP, Commit.TAKE_MESSAGES, Commit.MAKE_JOBS, Commit.SET_ASIDE),
     *(Commit.GIVE_MESSAGES_BACK, Commit.JOIN, Commit.BEAT, Commit.TAKE_OVER, Commit.HAND_OVER),
     *(Commit.REAP_TASKS, Commit.REAP_MESSAGES),
@@ -67,6 +85,40 @@ def test_every_commit_is_among_them() -> None:
     assert {*OF_ORCHESTRATOR, *OF_WORKER, *BY_QUEUE, Commit.PRUNE} == {*Commit}
 
 
+def change_the_registry(installation: Installation, other: Service) -> None:
+    """Add a client and a partner, describe a layer, give a command: each is done once, though its answer is lost."""
+    client = {"client_id": "lost", "display_name": "Lost", "roles": ["operator"]}
+    assert asked_again(lambda: other.ask("POST", "/api/v1/clients", json=client)).status_code == 409, "it is there"
+    partner = {"platform_id": "lost", "display_name": "Lost", "required_refs": ["a"], "version_ref": "v"}
+    assert asked_again(lambda: other.ask("POST", "/api/v1/platforms", json=partner)).status_code == 200
+    installation.query(ASSET_WITH_VERSION, asset_id := "e" * 32)
+    path, wanted = f"/api/v1/assets/{asset_id}/versions/0/metadata", {"title": "A layer", "expected_version": 0}
+    assert asked_again(lambda: other.ask("PUT", path, json=wanted)).json()["version"] == 1
+    command = {"asset_id": asset_id}
+    again = asked_again(lambda: other.ask("POST", "/api/v1/commands/asset.reindex", json=command))
+    assert again.json()["outcome"] == "unchanged"
+
+
+def change_an_asset(installation: Installation, other: Service) -> None:
+    """Send new data and approve them: each is done once, though its answer is lost."""
+    asked, key = new_data(), uuid4().hex
+    receipt = asked_again(lambda: other.ask("POST", "/api/v1/submit", key, json=asked)).json()
+    assert installation.until_ended(receipt["job_id"]) == "completed"
+    approve = f"/api/v1/assets/{receipt['asset_id']}/approve"
+    again = asked_again(lambda: other.ask("POST", approve, json={"clearance_level": "ouo"}))
+    assert again.json()["changed"] is False
+    assert installation.query(APPROVALS, receipt["asset_id"]) == [{"latest": 0, "clearance": "ouo", "told": 1}]
+    assert installation.query(ASSET_ROWS, receipt["asset_id"])[0]["jobs"] == 1
+
+
+def call_back(installation: Installation, other: Service, job_id: str) -> None:
+    """Have a callback tried, and tried anew: each try is told once, though its answer is lost."""
+    (row,) = installation.query(CALLBACK, job_id, None)
+    eventually(lambda: installation.query(TRIES, row["callback_id"]), installation.left)
+    asked_again(lambda: other.ask("POST", f"/api/v1/deliveries/{row['callback_id']}/redeliver"))
+    eventually(lambda: len(installation.query(TRIES, row["callback_id"])) > 1, installation.left)
+
+
 def test_an_orchestrator_is_told_of_none_of_its_commits(installation: Installation, orchestrator: Service) -> None:
     expired, orphan = installation.submit(orchestrator), installation.submit(orchestrator, first_seconds=1)
     pause(orchestrator)
@@ -89,6 +141,9 @@ def test_an_orchestrator_is_told_of_none_of_its_commits(installation: Installati
         assert asked_again(lambda: other.ask("POST", f"/api/v1/jobs/{failing}/retry")).status_code == 409
         again = asked_again(lambda: other.ask("POST", f"/api/v1/dead-letters/{letter}/requeue"))
         assert again.status_code == 404, "it is no dead letter any more"
+        change_the_registry(installation, other)
+        change_an_asset(installation, other)
+        call_back(installation, other, slow)
         until_lost(other.member, [each for each in OF_ORCHESTRATOR if each is not Commit.HAND_OVER])
         installation.until_quiet()
         handed_over = installation.submit(other, first_seconds=1)

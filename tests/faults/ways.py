@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import psycopg
 from tests.chaos.member import Fault, Member
 from tests.e2e.eventually import eventually
-from tests.faults.installation import Installation, Service, pause
+from tests.faults.installation import Installation, Service, go_on, pause
 
 from graticule.core.fault_points import Commit
 from graticule.core.table import DatabaseRole
@@ -28,6 +29,38 @@ AGED_MESSAGE = """
 ORPHANED = "UPDATE dagapp.dag_jobs SET owner_id = NULL, owner_epoch = owner_epoch + 1 WHERE job_id = %s"
 AGED_JOB = "UPDATE dagapp.dag_jobs SET ended_at = now() - interval '9 days' WHERE job_id = %s"
 SET_ASIDE = "UPDATE dagapp.dag_job_messages SET status = 'dead', dead_reason = 'a test' WHERE message_id = %s"
+ASSET_WITH_VERSION = """
+    WITH asset AS (
+        INSERT INTO dagapp.geospatial_assets (asset_id, platform_id, platform_refs, data_type, updated_at)
+        VALUES (%s, 'geonode', '{"uuid": "u"}', 'raster', now()) RETURNING asset_id
+    )
+    INSERT INTO dagapp.asset_versions (asset_id, version_ordinal, version_label) SELECT asset_id, 0, '1' FROM asset
+"""
+ASSET_ROWS = """
+    SELECT count(DISTINCT request_id) AS requests, count(DISTINCT version.version_ordinal) AS versions,
+           count(DISTINCT job.job_id) AS jobs, min(processing_state::text) AS state,
+           min(request.status::text) AS status,
+           (SELECT count(*) FROM dagapp.dag_job_events AS event
+            WHERE event.asset_id = version.asset_id AND event_type = 'asset_version_added') AS told
+    FROM dagapp.asset_versions AS version
+    JOIN dagapp.platform_requests AS request USING (asset_id) JOIN dagapp.dag_jobs AS job USING (asset_id)
+    WHERE asset_id = %s GROUP BY version.asset_id
+"""
+APPROVALS = """
+    SELECT latest_approved_version_ordinal AS latest, clearance_state::text AS clearance,
+           (SELECT count(*) FROM dagapp.dag_job_events AS event
+            WHERE event.asset_id = asset.asset_id AND event_type = 'asset_approved') AS told
+    FROM dagapp.geospatial_assets AS asset WHERE asset_id = %s
+"""
+CALLBACK = """
+    INSERT INTO dagapp.dag_callbacks (job_id, url, payload, next_attempt_at, delivered_at)
+    VALUES (%s, 'http://127.0.0.1:1/', '{"job_id": "job", "status": "completed"}', now(), %s) RETURNING callback_id
+"""
+UNHELD = "UPDATE dagapp.dag_callbacks SET next_attempt_at = now() WHERE callback_id = %s"
+TRIES = """
+    SELECT (data->>'attempt')::int AS attempt FROM dagapp.dag_job_events
+    WHERE event_type = 'callback_failed' AND (data->>'callback_id')::bigint = %s ORDER BY event_id
+"""
 WAITING_FOR_LOCK = """
     SELECT pid FROM pg_stat_activity
     WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%%dag_job_messages%%'
@@ -113,6 +146,93 @@ def requeue_dead_letter(scene: Scene) -> Iterator[Member]:
     assert answer.status_code in {200, 404}, "404: it is no dead letter any more"
 
 
+def add_platform(scene: Scene) -> Iterator[Member]:
+    names = {"platform_id": f"p{uuid4().hex}", "display_name": "P", "required_refs": ["a"], "version_ref": "v"}
+    yield from asked_twice(scene, "POST", "/api/v1/platforms", names, {200, 201})
+    told = "SELECT event_id FROM dagapp.dag_job_events WHERE data ->> 'platform_id' = %s"
+    assert len(scene.installation.query(told, names["platform_id"])) == 1
+
+
+def describe_layer(scene: Scene) -> Iterator[Member]:
+    scene.installation.query(ASSET_WITH_VERSION, asset_id := uuid4().hex)
+    wanted = {"title": "A layer", "expected_version": 0}
+    yield from asked_twice(scene, "PUT", f"/api/v1/assets/{asset_id}/versions/0/metadata", wanted, {200})
+    told = "SELECT event_id FROM dagapp.dag_job_events WHERE asset_id = %s"
+    assert len(scene.installation.query(told, asset_id)) == 1
+
+
+def command(scene: Scene) -> Iterator[Member]:
+    scene.installation.query(ASSET_WITH_VERSION, asset_id := uuid4().hex)
+    yield from asked_twice(scene, "POST", "/api/v1/commands/asset.reindex", {"asset_id": asset_id}, {200})
+    told = "SELECT data FROM dagapp.dag_job_events WHERE asset_id = %s ORDER BY event_id"
+    outcomes = [row["data"]["outcome"] for row in scene.installation.query(told, asset_id)]
+    assert outcomes in (["changed"], ["changed", "unchanged"])
+
+
+def asked_twice(scene: Scene, method: str, path: str, body: dict[str, Any], answers: set[int]) -> Iterator[Member]:
+    """Ask the one with the fault, and then a healthy one for the same."""
+    other = scene.other_orchestrator().until_ready()
+    _refused(other.ask(method, path, json=body))
+    yield other.member
+    answer = scene.orchestrator.ask(method, path, json=body)
+    assert answer is not None
+    assert answer.status_code in answers, answer.text
+
+
+def add_client(scene: Scene) -> Iterator[Member]:
+    """Whoever got no answer asks again, and gets a key; what may be there already is given another one."""
+    other = scene.other_orchestrator().until_ready()
+    new = {"client_id": f"c{uuid4().hex}", "display_name": "Portal", "roles": ["operator"]}
+    _refused(other.ask("POST", "/api/v1/clients", json=new))
+    yield other.member
+    answer = scene.orchestrator.ask("POST", "/api/v1/clients", json=new)
+    assert answer is not None
+    if answer.status_code == 409:
+        answer = scene.orchestrator.ask("POST", f"/api/v1/clients/{new['client_id']}/rotate")
+        assert answer is not None
+    assert answer.json()["key"].startswith("gtc_")
+    told = (
+        "SELECT event_id FROM dagapp.dag_job_events WHERE data->>'command' = 'client.add' AND data->>'client_id' = %s"
+    )
+    assert len(scene.installation.query(told, new["client_id"])) == 1
+
+
+def submit_version(scene: Scene) -> Iterator[Member]:
+    """A partner who got no answer sends the same with the same key: request, version and job are there once."""
+    other = scene.other_orchestrator().until_ready()
+    asked, key = new_data(), uuid4().hex
+    _refused(other.ask("POST", "/api/v1/submit", key, json=asked))
+    yield other.member
+    receipt = submitted(scene.orchestrator, asked, key)
+    assert scene.installation.until_ended(receipt["job_id"]) == "completed"
+    assert scene.installation.query(ASSET_ROWS, receipt["asset_id"]) == [
+        {"requests": 1, "versions": 1, "jobs": 1, "told": 1, "state": "completed", "status": "completed"}
+    ]
+
+
+def change_asset(scene: Scene) -> Iterator[Member]:
+    """A reviewer who got no answer approves again: it was so already, or is so now, and is told once."""
+    receipt = submitted(scene.orchestrator, new_data(), uuid4().hex)
+    assert scene.installation.until_ended(receipt["job_id"]) == "completed"
+    path = f"/api/v1/assets/{receipt['asset_id']}/approve"
+    yield from asked_twice(scene, "POST", path, {"clearance_level": "ouo"}, {200})
+    (approved,) = scene.installation.query(APPROVALS, receipt["asset_id"])
+    assert approved == {"latest": 0, "clearance": "ouo", "told": 1}
+
+
+def new_data() -> dict[str, Any]:
+    """Give a submission of an asset that is not there yet."""
+    names = {"platform_id": "geonode", "platform_refs": {"uuid": uuid4().hex}, "version_label": "1"}
+    return {**names, "data_type": "raster", "container_name": "bronze", "file_name": "dem.tif"}
+
+
+def submitted(to: Service, asked: dict[str, Any], key: str) -> dict[str, Any]:
+    answer = to.ask("POST", "/api/v1/submit", key, json=asked)
+    assert answer is not None
+    assert answer.status_code == 202, answer.text
+    return dict(answer.json())
+
+
 def report(scene: Scene) -> Iterator[Member]:
     """A worker reports by HTTP, and does so until someone answers at that address."""
     other = scene.other_orchestrator(**TOKEN).until_ready()
@@ -175,6 +295,33 @@ def stop_with_job(scene: Scene) -> Iterator[Member]:
     yield other.member
 
 
+# Callbacks
+
+
+def try_callback(scene: Scene) -> Iterator[Member]:
+    """It leads to an address that is private, so each try fails; whoever dies over one leaves it to the others."""
+    callback_id = add_callback(scene)
+    yield scene.other_orchestrator().member
+    scene.installation.query(UNHELD, callback_id)
+    tries = [row["attempt"] for row in eventually(lambda: scene.installation.query(TRIES, callback_id), "a try")]
+    assert tries == sorted({*tries}), "each is told once"
+
+
+def redeliver(scene: Scene) -> Iterator[Member]:
+    callback_id = add_callback(scene, delivered_at="now")
+    go_on(scene.orchestrator)
+    yield from asked_twice(scene, "POST", f"/api/v1/deliveries/{callback_id}/redeliver", {}, {200})
+    eventually(lambda: scene.installation.query(TRIES, callback_id), "a try")
+
+
+def add_callback(scene: Scene, delivered_at: str | None = None) -> int:
+    """Add a callback of a job that has ended, while those that are healthy pause."""
+    job_id = scene.installation.submit(scene.orchestrator)
+    scene.installation.until_ended(job_id)
+    pause(scene.orchestrator)
+    return int(scene.installation.query(CALLBACK, job_id, delivered_at)[0]["callback_id"])
+
+
 # The worker
 
 
@@ -224,6 +371,12 @@ WAYS: Mapping[Commit, Reached] = MappingProxyType(
         Commit.RESUME: Reached(resume),
         Commit.REPORT: Reached(report),
         Commit.DEAD_LETTERS: Reached(requeue_dead_letter),
+        Commit.CLIENTS: Reached(add_client),
+        Commit.PLATFORMS: Reached(add_platform),
+        Commit.METADATA: Reached(describe_layer),
+        Commit.COMMAND: Reached(command),
+        Commit.SUBMIT_VERSION: Reached(submit_version),
+        Commit.CHANGE_ASSET: Reached(change_asset),
         Commit.STEP: Reached(own_job, at=2),  # the first is that of the submission
         Commit.LARGE_STEP: Reached(partial(own_job, workflow_id="faults_fan_out", may_fail=True)),
         Commit.TAKE_MESSAGES: Reached(message),
@@ -234,6 +387,9 @@ WAYS: Mapping[Commit, Reached] = MappingProxyType(
         Commit.BEAT: Reached(start),
         Commit.TAKE_OVER: Reached(orphan),
         Commit.HAND_OVER: Reached(stop_with_job),
+        Commit.CLAIM_CALLBACKS: Reached(try_callback),
+        Commit.RECORD_CALLBACK: Reached(try_callback),
+        Commit.REDELIVER: Reached(redeliver),
         Commit.CLAIM: Reached(task),
         Commit.RENEW: Reached(partial(task, first_seconds=0.8)),
         Commit.ABANDON: Reached(stop_with_task),

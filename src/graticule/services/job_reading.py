@@ -5,15 +5,15 @@ Outputs and results that lie in the storage are given as if they stood in their 
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from pydantic import BaseModel, Field, JsonValue
 
 from graticule.core.errors import NotFound
-from graticule.core.ids import JobId, NodeId
+from graticule.core.ids import JobId, NodeId, WorkflowId
 from graticule.core.models import Checkpoint, Event, Node, Workflow
 from graticule.core.models.engine import EventType, NodeType
-from graticule.core.states import NodeStatus
+from graticule.core.states import JobStatus, NodeStatus
 from graticule.logs import get_logger
 from graticule.repositories.checkpoints import CheckpointRepository
 from graticule.repositories.database import Database
@@ -65,6 +65,26 @@ class JobDetail(OwnedJob):
 
     progress: Progress
     omitted: Omitted
+
+
+class JobInBrief(BaseModel):
+    """How a job is, in short."""
+
+    job_id: JobId
+    workflow_id: WorkflowId
+    status: JobStatus
+    progress: Progress
+    result: JsonValue
+    error: str | None
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    updated_at: datetime
+
+    @classmethod
+    def of(cls, job: JobDetail) -> Self:
+        """Tell how a job is, in short."""
+        return cls.model_validate({**dict(job), "error": job.error_message})
 
 
 class NodeDetail(Node):

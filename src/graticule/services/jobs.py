@@ -3,7 +3,7 @@
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -21,10 +21,12 @@ from graticule.dag.state import Decision, JobState, NodeState, Resumed, Submitte
 from graticule.repositories.database import Connection, Database
 from graticule.repositories.jobs import JobRepository
 from graticule.repositories.ownership import OwnershipRepository
-from graticule.repositories.steps import JobRow, JobSnapshot, StepRepository, document
+from graticule.repositories.steps import AssetWork, JobRow, JobSnapshot, StepRepository, document
 from graticule.repositories.workflows import WorkflowRepository
+from graticule.services.callback_targets import check_callback_url
+from graticule.services.decided_jobs import DecidedJob
 from graticule.services.step_reading import Wake
-from graticule.services.step_writing import DecidedJob, write_decisions
+from graticule.services.step_writing import write_decisions
 from graticule.services.steps import StepService
 from graticule.services.workflows import Workflows
 
@@ -64,12 +66,17 @@ class PreparedJob:
     job_id: JobId
     graph: Graph
     inputs: dict[str, JsonValue]
+    work: AssetWork | None = None
 
 
 class JobService:
     """Makes jobs and acts on them, as the owner that takes their steps."""
 
-    def __init__(self, database: Database, steps: StepService, workflows: Workflows) -> None:
+    def __init__(
+        self, database: Database, steps: StepService, workflows: Workflows, *, callback_allow: str = ""
+    ) -> None:
+        """Make a service; `callback_allow` names what callbacks may reach although it is private."""
+        self._callback_allow = callback_allow
         self._database = database
         self._steps = steps
         self._workflows = workflows
@@ -90,13 +97,17 @@ class JobService:
         async with self._database.transaction(Commit.SUBMIT) as connection:
             return await self.submit_within(connection, prepared, actor)
 
-    def prepare(self, submission: Submission) -> PreparedJob:
+    def prepare(self, submission: Submission, work: AssetWork | None = None) -> PreparedJob:
         """Find the workflow and check the inputs, or raise why the job cannot be made."""
         graph = self._workflows.library.get(submission.workflow_id)
+        if submission.callback_url is not None:
+            check_callback_url(submission.callback_url, self._callback_allow)
         inputs = validate_inputs(graph, submission.input_params)
         document(inputs)  # refuses what no row can hold
-        job_id = deterministic_job_id(graph, inputs) if graph.job_id == "params" else _new_job_id()
-        return PreparedJob(submission, JobId(job_id), graph, inputs)
+        # A job of an asset version is always one of its own: it may have the inputs of an earlier one.
+        is_one = graph.job_id == "params" and work is None
+        job_id = deterministic_job_id(graph, inputs) if is_one else _new_job_id()
+        return PreparedJob(submission, JobId(job_id), graph, inputs, work)
 
     async def submit_within(
         self, connection: Connection, prepared: Sequence[PreparedJob], actor: str | None
@@ -123,7 +134,11 @@ class JobService:
         )
         submitted = Submitted(actor or asked.submitted_by)
         decision = await self._steps.evaluate(prepared.graph, state, [submitted], now)
-        job = JobRow(prepared.job_id, 1, now, prepared.graph.content_hash, JobStatus.PENDING)
+        job = JobRow(
+            *(prepared.job_id, 1, now, prepared.graph.content_hash, JobStatus.PENDING),
+            work=prepared.work,
+            has_callback=asked.callback_url is not None,
+        )
         return DecidedJob(JobSnapshot(job, {}), prepared.graph, state, _as_new_rows(decision, nodes))
 
     async def _found(
@@ -198,6 +213,7 @@ def _job_row(prepared: PreparedJob) -> dict[str, Any]:
         "workflow_version": prepared.graph.version,
         "workflow_hash": prepared.graph.content_hash,
         "input_params": prepared.inputs,
+        **(asdict(prepared.work) if prepared.work else {}),
         **{name: getattr(prepared.submission, name) for name in copied},
     }
 

@@ -1,20 +1,19 @@
 """What was decided becomes rows: the changes of many jobs in a handful of statements."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from graticule.core.channels import CANCELLED, EVENTS, queue_channel
+from graticule.core.channels import ASSETS, CALLBACKS, CANCELLED, EVENTS, queue_channel
 from graticule.core.fault_points import Commit, Moment, committing, reach
-from graticule.core.ids import JobId
 from graticule.core.models.engine import NodeType, ResultStatus
 from graticule.core.states import NodeStatus
 from graticule.dag.deciding.step import UNDER_WAY
-from graticule.dag.graph import Graph
-from graticule.dag.state import NOT_LOADED, Decision, JobState, NodeChange, NodeState, NotLoaded, Reported
+from graticule.dag.state import NodeChange, NodeState, NotLoaded
 from graticule.repositories.step_parts import Part, portions
-from graticule.repositories.steps import JobSnapshot, StepRepository, document
+from graticule.repositories.steps import StepRepository
+from graticule.services.asset_outcomes import export_events, exports, processed_versions
+from graticule.services.decided_jobs import DecidedJob
 from graticule.services.outputs import OutputStore
 
 Row = dict[str, Any]
@@ -24,50 +23,6 @@ SHARED = (
 )
 WRITTEN = (*SHARED, "worker_id", "progress", "children_done", "children_failed")
 ADDED = (*SHARED, "node_type", "parent_node_id", "fan_out_index", "fan_out_key", "output")
-
-
-@dataclass(frozen=True, slots=True)
-class DecidedJob:
-    """A job with what was decided for it, and the results that it was decided upon."""
-
-    snapshot: JobSnapshot
-    graph: Graph
-    state: JobState
-    decision: Decision
-    results: Sequence[Reported] = ()
-
-    @property
-    def job_id(self) -> JobId:
-        """Give the job's id."""
-        return self.snapshot.job.job_id
-
-    @property
-    def moves_job(self) -> bool:
-        """Tell whether the job gets another status, or a reason."""
-        return self.decision.job_status is not self.decision.job_before or self.decision.error_message is not None
-
-    @property
-    def writes(self) -> bool:
-        """Tell whether there is anything to write."""
-        decision = self.decision
-        return bool(self.results or decision.changes or decision.created or decision.events or self.moves_job)
-
-    def row(self, **values: Any) -> Row:
-        """Give a row of this job."""
-        return {"job_id": self.job_id, **values}
-
-    def fenced(self, **values: Any) -> Row:
-        """Give a row of this job that names its epoch."""
-        return self.row(owner_epoch=self.snapshot.job.owner_epoch, **values)
-
-    def after(self, now: datetime) -> JobSnapshot:
-        """Give the job as its rows say once the decision is written."""
-        if not self.writes:
-            return self.snapshot
-        job = replace(self.snapshot.job, status=self.decision.job_status, updated_at=now)
-        changed = [change.node for change in self.decision.changes if change.node.node_id in self.graph.nodes]
-        nodes = {**self.snapshot.nodes, **{node.node_id: _without_output(node) for node in changed}}
-        return JobSnapshot(job, nodes, self.snapshot.size + sum(map(_grown, changed)))
 
 
 async def write_decisions(
@@ -82,10 +37,13 @@ async def write_decisions(
         Part.COMPLETED_CHILDREN: _completed_children(decided),
         Part.NEW_NODES: [row for job in decided for row in _added(job)],
         Part.NEW_TASKS: [row for job in decided for row in _tasks(job)],
-        Part.EVENTS: [row for job in decided for row in _events(job)],
+        Part.EVENTS: [row for job in decided for row in (*_events(job), *export_events(job))],
         Part.PROCESSED_RESULTS: [job.row(result_id=each.result_id) for job in decided for each in job.results],
         Part.JOBS: [row for job in decided async for row in _job(outputs, job)],
         Part.OTHER_JOBS: [job.row() for job in decided if not job.moves_job],
+        Part.PROCESSED_VERSIONS: [row for job in decided for row in processed_versions(job)],
+        Part.EXPORTS: [row for job in decided for row in exports(job)],
+        Part.CALLBACKS: [row for job in decided for row in _callbacks(job)],
         Part.NOTIFICATIONS: _notifications(decided),
     }
     jobs = [job.snapshot.job for job in decided]
@@ -140,15 +98,6 @@ async def _output(outputs: OutputStore, job: DecidedJob, node: NodeState, result
     path = f"outputs/{job.job_id}/{node.node_id}_{node.retry_count}.json"
     output, node.output_ref = await outputs.keep(node.output, path)
     return {"output_from": "given", "output": output, "output_ref": node.output_ref}
-
-
-def _grown(node: NodeState) -> int:
-    """Tell by how much a snapshot may have grown with a node: by its parameters, when it is dispatched."""
-    return len(document(node.input_params)) if node.status is NodeStatus.DISPATCHED else 0
-
-
-def _without_output(node: NodeState) -> NodeState:
-    return replace(node, output=NOT_LOADED) if node.status is NodeStatus.COMPLETED else node
 
 
 def _completed_children(decided: Sequence[DecidedJob]) -> list[Row]:
@@ -214,6 +163,16 @@ def _events(job: DecidedJob) -> Iterator[Row]:
         )
 
 
+def _callbacks(job: DecidedJob) -> Iterator[Row]:
+    """Tell of the end of a job; of one that works on an asset version, its partner is told in other words."""
+    if _calls_back(job) and job.work is None:
+        yield job.row(status=job.decision.job_status)
+
+
+def _calls_back(job: DecidedJob) -> bool:
+    return job.snapshot.job.has_callback and job.ends
+
+
 def _removed(decided: Sequence[DecidedJob]) -> list[Row]:
     return [job.fenced(parent_node_id=fan_out) for job in decided for fan_out in job.decision.removed_children_of]
 
@@ -241,6 +200,9 @@ def _withdrawn(decided: Sequence[DecidedJob]) -> list[Row]:
 def _notifications(decided: Sequence[DecidedJob]) -> list[Row]:
     told = {(queue_channel(queue), "") for job in decided for queue in {task.queue for task in job.decision.tasks}}
     told |= {(CANCELLED, job.job_id) for job in decided if job.decision.withdraw_all or job.decision.withdraw}
+    told |= {(ASSETS, job.work.asset_id) for job in decided if job.work is not None and job.moves_job}
+    if any(map(_calls_back, decided)):
+        told.add((CALLBACKS, ""))
     if any(job.decision.events for job in decided):
         told.add((EVENTS, ""))
     return [{"channel": channel, "payload": payload} for channel, payload in sorted(told)]

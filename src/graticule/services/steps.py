@@ -19,10 +19,11 @@ from graticule.logs import get_logger
 from graticule.repositories.database import Connection, Database
 from graticule.repositories.steps import StepRepository
 from graticule.repositories.workflows import WorkflowRepository
+from graticule.services.decided_jobs import DecidedJob
 from graticule.services.known_jobs import KnownJobs
 from graticule.services.outputs import OutputStore
 from graticule.services.step_reading import ReadJob, StepReader, Wake
-from graticule.services.step_writing import DecidedJob, write_decisions
+from graticule.services.step_writing import write_decisions
 
 _log = get_logger(__name__)
 GRAPHS_KEPT: Final = 256

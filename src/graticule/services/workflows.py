@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from graticule.dag.compile import KnownHandler
+from graticule.dag.problems import Severity
 from graticule.logs import get_logger
 from graticule.services import workflow_library
 from graticule.services.workflow_library import WorkflowLibrary
@@ -30,5 +31,7 @@ class Workflows:
     def _load(self) -> WorkflowLibrary:
         library = workflow_library.load(self._folders, self._handlers())
         for problem in library.problems:
-            _log.warning("a problem in a workflow", problem=str(problem))
+            # That a handler lives only on workers is usual: they have packages that no orchestrator needs.
+            tell = _log.warning if problem.severity is Severity.ERROR else _log.debug
+            tell("a problem in a workflow", problem=str(problem))
         return library

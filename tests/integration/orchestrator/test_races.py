@@ -35,8 +35,9 @@ from graticule.repositories.ownership import OwnershipRepository
 from graticule.repositories.steps import JobRow, JobSnapshot, Nodes, StepRepository
 from graticule.repositories.tasks import ClaimedTask, Delivery, FinishedTask, RunningTask, TaskRepository
 from graticule.services import steps as steps_module
+from graticule.services.decided_jobs import DecidedJob
 from graticule.services.step_reading import Wake
-from graticule.services.step_writing import DecidedJob, write_decisions
+from graticule.services.step_writing import write_decisions
 
 LOOP_NAME = "graticule-orchestrator-loop"  # as the connections of a loop are called
 RETRY = "retry: {max_attempts: 2, initial_delay_seconds: 0.02, backoff: fixed, jitter: false}"

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import TestDatabase
+from tests.integration.services.desk import Desk
 from tests.integration.services.engine import Bench
 
 from graticule.core.table import DatabaseRole
@@ -33,3 +34,12 @@ async def new_bench(database: TestDatabase, tmp_path: Path) -> AsyncIterator[New
         yield new
         for bench in made[:1]:
             await bench.check()
+
+
+@pytest.fixture
+async def desk(database: TestDatabase, tmp_path: Path) -> AsyncIterator[Desk]:
+    """Give the platform's services; the rows of its assets are held against each other when the test is over."""
+    async with Database(database.url(DatabaseRole.ORCHESTRATOR), DatabaseRole.ORCHESTRATOR, pool_size=6) as pool:
+        desk = Desk(pool, tmp_path)
+        yield desk
+        await desk.check()

@@ -13,6 +13,7 @@ from tests.integration.repositories import rows
 
 from graticule.core.ids import JobId, OwnerId, WorkerId, WorkflowHash
 from graticule.core.models import Checkpoint, Orchestrator, Worker
+from graticule.core.models.engine import JobPurpose
 from graticule.core.states import JobStatus, NodeStatus
 from graticule.core.table import DatabaseRole, Row
 from graticule.repositories.assets import AssetRepository, AssetVersionRepository
@@ -135,7 +136,7 @@ async def test_the_current_job_of_an_asset_version_stays_and_so_does_the_history
 ) -> None:
     await AssetRepository(workflows).insert(rows.asset())
     await AssetVersionRepository(workflows).insert(rows.version())
-    of_asset = {"asset_id": rows.ASSET, "version_ordinal": 0}
+    of_asset = {"asset_id": rows.ASSET, "version_ordinal": 0, "purpose": JobPurpose.PROCESS}
     await add(workflows, *job_with_rows("current", **of_asset), *job_with_rows("former", **of_asset))
     await add(workflows, rows.event(job_id="former", asset_id=rows.ASSET, created_at=LONG_AGO))
     await workflows.execute("UPDATE dagapp.asset_versions SET current_job_id = 'current'")

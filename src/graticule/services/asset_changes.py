@@ -1,0 +1,166 @@
+"""A change of one asset: it is locked to the end of the transaction, checked, written, and told of, with who did it."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any, NoReturn
+
+from graticule.core.errors import NotFound, Refused
+from graticule.core.fault_points import Commit
+from graticule.core.ids import AssetId
+from graticule.core.models import AssetVersion, Event, GeospatialAsset
+from graticule.core.models.engine import EventType, JobPurpose
+from graticule.core.permissions import Caller
+from graticule.core.refusals import Refusal
+from graticule.core.states import ProcessingState
+from graticule.repositories.assets import AssetRepository, AssetVersionRepository
+from graticule.repositories.database import Connection, Database
+from graticule.repositories.events import EventRepository
+from graticule.repositories.ownership import OwnershipRepository
+
+UNDER_WAY = frozenset({ProcessingState.QUEUED, ProcessingState.PROCESSING})
+
+
+class AssetUnderChange:
+    """An asset with all its versions, in the hands of one caller until the transaction ends."""
+
+    def __init__(
+        self, connection: Connection, asset: GeospatialAsset, versions: Sequence[AssetVersion], caller: Caller
+    ) -> None:
+        self.connection = connection
+        self.asset = asset
+        self.versions = {version.version_ordinal: version for version in versions}
+        self.caller = caller
+
+    @property
+    def live(self) -> list[AssetVersion]:
+        """Give the versions that were not deleted, the oldest first."""
+        return [version for version in self.versions.values() if version.deleted_at is None]
+
+    @property
+    def in_service(self) -> list[AssetVersion]:
+        """Give the versions of which a revision is approved, the oldest first."""
+        return [version for version in self.live if version.approved_revision is not None]
+
+    def version(self, ordinal: int) -> AssetVersion:
+        """Give a version that was not deleted, or refuse."""
+        found = self.versions.get(ordinal)
+        if found is None:
+            raise NotFound(f"The asset {self.asset.asset_id} has no version {ordinal}.")
+        if found.deleted_at is not None:
+            self.refuse(Refusal.VERSION_DELETED, f"Version {ordinal} was deleted.")
+        return found
+
+    def newest(self, *wanted: Sequence[AssetVersion]) -> AssetVersion:
+        """Give the newest of the first of these lists that is not empty: what a caller means who names no version."""
+        for versions in wanted:
+            if versions:
+                return versions[-1]
+        raise NotFound(f"The asset {self.asset.asset_id} has no version for this.", hint="Name one: version_ordinal.")
+
+    def refuse(self, reason: Refusal, message: str, hint: str | None = None) -> NoReturn:
+        """Refuse the change, and tell how things stand."""
+        raise Refused(reason, message, hint=hint, current=standing(self.asset, self.live))
+
+    def require_live(self) -> None:
+        """Refuse what an unpublished asset does not allow."""
+        if self.asset.deleted_at is not None:
+            hint = "Submit new data to it: that revives it."
+            self.refuse(Refusal.ASSET_DELETED, f"The asset {self.asset.asset_id} was unpublished.", hint)
+
+    def written(self, version: AssetVersion | None) -> AssetVersion:
+        """Note a version as it was written; None means that the engine has moved it since it was read."""
+        if version is None:
+            self.refuse(Refusal.STALE_VERSION, "The version has moved on meanwhile.", "Read it again and repeat.")
+        self.versions[version.version_ordinal] = version
+        return version
+
+    async def read_again(self, version: AssetVersion) -> None:
+        """Read a version that a new job was counted for."""
+        key = {"asset_id": version.asset_id, "version_ordinal": version.version_ordinal}
+        self.written(await AssetVersionRepository(self.connection).get(**key))
+
+    async def change_asset(self, now: datetime, **changes: Any) -> None:
+        """Write the asset; its `version` is raised by every change of it or of one of its versions."""
+        changed = self.asset.model_copy(update={**changes, "updated_at": now})
+        self.asset = await AssetRepository(self.connection).replace(changed)
+
+    async def cancel_jobs(
+        self, now: datetime, version_ordinal: int | None = None, purposes: Sequence[JobPurpose] | None = None
+    ) -> None:
+        """Ask for the end of jobs under way."""
+        active = await AssetRepository(self.connection).active_jobs(self.asset.asset_id, version_ordinal, purposes)
+        for job_id in active:
+            await OwnershipRepository(self.connection).request_cancel(job_id, self.caller.name, now)
+
+    async def tell(self, event_type: EventType, now: datetime, version_ordinal: int | None = None, **data: Any) -> None:
+        """Leave the event of the change, and tell those who remember the asset."""
+        event = {
+            "event_type": event_type,
+            "asset_id": self.asset.asset_id,
+            "version_ordinal": version_ordinal,
+            "actor": self.caller.name,
+            "data": {name: value for name, value in data.items() if value is not None},
+            "created_at": now,
+        }
+        await EventRepository(self.connection).insert(Event.model_validate(event))
+        await AssetRepository(self.connection).announce(self.asset.asset_id)
+
+
+@asynccontextmanager
+async def changing(
+    database: Database,
+    asset_id: AssetId,
+    caller: Caller,
+    expected_version: int | None = None,
+    commit: Commit = Commit.CHANGE_ASSET,
+) -> AsyncIterator[AssetUnderChange]:
+    """Lock an asset that the caller may see; refuse when someone else changed it since the caller, or we, saw it."""
+    async with database.transaction(commit) as connection:
+        assets = AssetRepository(connection)
+        seen = await assets.find(asset_id=asset_id)
+        if seen is None or not caller.sees(seen.platform_id):
+            raise no_such_asset(asset_id)
+        await assets.lock(asset_id)
+        change = await loaded(connection, asset_id, caller)
+        if change.asset.version != (expected_version or seen.version):
+            change.refuse(
+                Refusal.STALE_VERSION,
+                f"The asset was changed by someone else: it is at version {change.asset.version} now.",
+                "Look at how it stands now, and repeat the change if it is still wanted.",
+            )
+        yield change
+
+
+async def loaded(connection: Connection, asset_id: AssetId, caller: Caller) -> AssetUnderChange:
+    """Read an asset that is there, and locked, with its versions; none of its jobs moves on meanwhile."""
+    await AssetRepository(connection).hold_jobs(asset_id)
+    asset = await AssetRepository(connection).get(asset_id=asset_id)
+    versions = await AssetVersionRepository(connection).of_asset(asset_id)
+    return AssetUnderChange(connection, asset, versions, caller)
+
+
+def no_such_asset(asset_id: AssetId) -> NotFound:
+    """Give the error for an asset that does not exist, or not for this caller."""
+    return NotFound(f"There is no asset {asset_id}.")
+
+
+def standing(asset: GeospatialAsset, live: Sequence[AssetVersion]) -> Mapping[str, Any]:
+    """Tell how an asset stands, without anything internal."""
+    return {
+        "asset_id": asset.asset_id,
+        "version": asset.version,
+        "clearance_state": asset.clearance_state,
+        "latest_approved_version_ordinal": asset.latest_approved_version_ordinal,
+        "deleted": asset.deleted_at is not None,
+        "versions": [
+            {
+                "version_ordinal": version.version_ordinal,
+                "version_label": version.version_label,
+                "revision": version.revision,
+                "processing_state": version.processing_state,
+                "approval_state": version.approval_state,
+            }
+            for version in live
+        ],
+    }

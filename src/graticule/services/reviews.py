@@ -1,0 +1,248 @@
+"""What people decide of assets and versions: approve, reject, revoke, clear, delete, unpublish."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from graticule.core.exchange import (
+    Approval,
+    AssetChange,
+    Change,
+    ClearanceChange,
+    Rejection,
+    Removal,
+    Revocation,
+    UrlModeChange,
+)
+from graticule.core.ids import AssetId, JobId
+from graticule.core.models import AssetVersion
+from graticule.core.models.engine import EventType, JobPurpose
+from graticule.core.permissions import Caller
+from graticule.core.refusals import Refusal
+from graticule.core.states import CLEARANCE, ApprovalState, ClearanceState, ProcessingState
+from graticule.repositories.assets import AssetVersionRepository
+from graticule.repositories.database import Database
+from graticule.services import layer_catalog
+from graticule.services.asset_changes import UNDER_WAY, AssetUnderChange, changing
+from graticule.services.publishing import PublishingJobs
+
+NO_LONGER_PUBLIC: Final = "The asset was public: its external copies are removed, and public addresses stop to work."
+
+
+@dataclass(frozen=True, slots=True)
+class _Cleared:
+    """What a clearance changes of an asset, and what follows."""
+
+    changes: Mapping[str, Any]
+    warning: str | None = None
+
+
+class ReviewService:
+    """Decides for one asset at a time, each decision in one transaction."""
+
+    def __init__(self, database: Database, publishing: PublishingJobs) -> None:
+        self._database = database
+        self._publishing = publishing
+
+    async def approve(self, asset_id: AssetId, asked: Approval, caller: Caller) -> AssetChange:
+        """Open access to a version that was processed; on an approved one, only the clearance changes."""
+        async with changing(self._database, asset_id, caller, asked.expected_version) as change:
+            change.require_live()
+            pending = [each for each in change.live if each.approval_state is ApprovalState.PENDING_REVIEW]
+            version = _chosen(change, asked.version_ordinal, pending, change.in_service)
+            if version.approval_state is ApprovalState.APPROVED:
+                return await self._clear(change, asked.clearance_level, version)
+            _require_reviewable(change, version)
+            now = self._database.now()
+            before, cleared = change.asset.clearance_state, _cleared(change, asked.clearance_level, caller, now)
+            version = change.written(await AssetVersionRepository(change.connection).approve(version, caller.name, now))
+            await change.change_asset(now, **cleared.changes, latest_approved_version_ordinal=_latest(change))
+            await change.tell(
+                EventType.ASSET_APPROVED,
+                now,
+                version.version_ordinal,
+                revision=version.revision,
+                clearance_before=before,
+                clearance_state=asked.clearance_level,
+            )
+            job_id = await self._follow_clearance(change, before, version, now)
+            return _answer(change, version, warning=cleared.warning, job_id=job_id)
+
+    async def reject(self, asset_id: AssetId, asked: Rejection, caller: Caller) -> AssetChange:
+        """Refuse a version that awaits a decision."""
+        async with changing(self._database, asset_id, caller, asked.expected_version) as change:
+            change.require_live()
+            pending = [each for each in change.live if each.approval_state is ApprovalState.PENDING_REVIEW]
+            version = _chosen(change, asked.version_ordinal, pending)
+            _require_rejectable(change, version)
+            now = self._database.now()
+            version = change.written(
+                await AssetVersionRepository(change.connection).reject(version, asked.reason, caller.name, now)
+            )
+            await change.change_asset(now)
+            await change.tell(
+                EventType.ASSET_REJECTED, now, version.version_ordinal, revision=version.revision, reason=asked.reason
+            )
+            return _answer(change, version)
+
+    async def revoke(self, asset_id: AssetId, asked: Revocation, caller: Caller) -> AssetChange:
+        """Take a version out of service; the latest falls back to the highest approved one."""
+        async with changing(self._database, asset_id, caller, asked.expected_version) as change:
+            change.require_live()
+            version = _chosen(change, asked.version_ordinal, change.in_service)
+            if version.approved_revision is None:
+                message = f"Version {version.version_ordinal} is {version.approval_state} and not in service."
+                change.refuse(Refusal.NOT_APPROVED, message)
+            now, before = self._database.now(), version
+            version = change.written(
+                await AssetVersionRepository(change.connection).revoke(version, asked.reason, caller.name, now)
+            )
+            await change.change_asset(now, latest_approved_version_ordinal=_latest(change))
+            await change.tell(
+                EventType.ASSET_REVOKED,
+                now,
+                version.version_ordinal,
+                revision=before.approved_revision,
+                reason=asked.reason,
+            )
+            await layer_catalog.follow(change, now)
+            job_id = await self._withdraw(change, before, now)
+            return _answer(change, version, job_id=job_id)
+
+    async def change_clearance(self, asset_id: AssetId, asked: ClearanceChange, caller: Caller) -> AssetChange:
+        """Say who may see an asset of which a version is approved."""
+        async with changing(self._database, asset_id, caller, asked.expected_version) as change:
+            change.require_live()
+            if not change.in_service:
+                message = "No version of the asset is approved, so there is nothing to clear."
+                change.refuse(Refusal.NOT_APPROVED, message, "Approve a version, with its clearance.")
+            return await self._clear(change, asked.clearance_level, change.in_service[-1])
+
+    async def change_url_mode(self, asset_id: AssetId, asked: UrlModeChange, caller: Caller) -> AssetChange:
+        """Say which versions the service addresses reach."""
+        async with changing(self._database, asset_id, caller, asked.expected_version) as change:
+            change.require_live()
+            before = change.asset.url_mode
+            if before is asked.url_mode:
+                return _answer(change, changed=False)
+            now = self._database.now()
+            await change.change_asset(now, url_mode=asked.url_mode)
+            await change.tell(EventType.ASSET_URL_MODE_CHANGED, now, before=before, url_mode=asked.url_mode)
+            return _answer(change)
+
+    async def delete_version(self, asset_id: AssetId, ordinal: int, asked: Change, caller: Caller) -> AssetChange:
+        """Mark a version as deleted, which resolves it; what processes it is cancelled, what serves it withdrawn."""
+        async with changing(self._database, asset_id, caller, asked.expected_version) as change:
+            change.require_live()
+            version, now = change.version(ordinal), self._database.now()
+            await change.cancel_jobs(now, ordinal, [JobPurpose.PROCESS])
+            (deleted,) = await AssetVersionRepository(change.connection).delete(asset_id, ordinal, caller.name, now)
+            change.written(deleted)
+            await change.change_asset(now, latest_approved_version_ordinal=_latest(change))
+            await change.tell(EventType.ASSET_VERSION_DELETED, now, ordinal, version_label=version.version_label)
+            await layer_catalog.follow(change, now)
+            job_id = await self._withdraw(change, version, now)
+            return _answer(change, deleted, job_id=job_id)
+
+    async def unpublish(self, asset_id: AssetId, asked: Removal, caller: Caller) -> AssetChange:
+        """Remove an asset from all services; its rows stay, and a new submission revives it."""
+        async with changing(self._database, asset_id, caller, asked.expected_version) as change:
+            change.require_live()
+            now = self._database.now()
+            versions = [*change.versions.values()]
+            await change.cancel_jobs(now)
+            for deleted in await AssetVersionRepository(change.connection).delete(asset_id, None, caller.name, now):
+                change.written(deleted)
+            await change.change_asset(now, deleted_at=now, deleted_by=caller.name, latest_approved_version_ordinal=None)
+            await change.tell(EventType.ASSET_UNPUBLISHED, now, reason=asked.reason)
+            await layer_catalog.follow(change, now)
+            return _answer(change, job_id=await self._publishing.unpublish(change, versions))
+
+    async def _clear(self, change: AssetUnderChange, level: ClearanceState, version: AssetVersion) -> AssetChange:
+        before = change.asset.clearance_state
+        if before is level:
+            return _answer(change, version, changed=False)
+        now = self._database.now()
+        cleared = _cleared(change, level, change.caller, now)
+        await change.change_asset(now, **cleared.changes)
+        await change.tell(EventType.ASSET_CLEARANCE_CHANGED, now, before=before, clearance_state=level)
+        job_id = await self._follow_clearance(change, before, change.in_service[-1], now)
+        return _answer(change, version, warning=cleared.warning, job_id=job_id)
+
+    async def _follow_clearance(
+        self, change: AssetUnderChange, before: ClearanceState, version: AssetVersion, now: datetime
+    ) -> JobId | None:
+        """Make the copies of a public version, or remove those of an asset that is public no more."""
+        if change.asset.clearance_state is ClearanceState.PUBLIC:
+            return await self._publishing.export(change, version, now)
+        if before is ClearanceState.PUBLIC:
+            await layer_catalog.follow(change, now)
+            return await self._publishing.reverse(change, [*change.versions.values()], now)
+        return None
+
+    async def _withdraw(self, change: AssetUnderChange, version: AssetVersion, now: datetime) -> JobId | None:
+        """Remove the copies of a version that left the service, and see that what takes its place has some."""
+        job_id = await self._publishing.reverse(change, [version], now)
+        successor = change.in_service[-1] if change.in_service else None
+        is_public = change.asset.clearance_state is ClearanceState.PUBLIC
+        if is_public and successor is not None and successor.export_run_id is None:
+            await self._publishing.export(change, successor, now)
+        return job_id
+
+
+def _chosen(change: AssetUnderChange, ordinal: int | None, *wanted: list[AssetVersion]) -> AssetVersion:
+    return change.newest(*wanted, change.live) if ordinal is None else change.version(ordinal)
+
+
+def _require_reviewable(change: AssetUnderChange, version: AssetVersion) -> None:
+    ordinal = version.version_ordinal
+    if version.approval_state is ApprovalState.REJECTED:
+        hint = "Have it submitted again with overwrite=true."
+        change.refuse(Refusal.VERSION_REJECTED, f"Version {ordinal} is rejected.", hint)
+    if version.processing_state is not ProcessingState.COMPLETED:
+        message = f"Version {ordinal} is {version.processing_state}: there is nothing to approve yet."
+        change.refuse(Refusal.NOT_PROCESSED, message, "Wait until processing is completed.")
+
+
+def _require_rejectable(change: AssetUnderChange, version: AssetVersion) -> None:
+    ordinal = version.version_ordinal
+    if version.approval_state is ApprovalState.APPROVED:
+        change.refuse(Refusal.VERSION_APPROVED, f"Version {ordinal} is approved.", "Revoke it instead.")
+    if version.approval_state is ApprovalState.REJECTED:
+        change.refuse(Refusal.VERSION_REJECTED, f"Version {ordinal} is rejected already.")
+    if version.processing_state in UNDER_WAY:
+        change.refuse(Refusal.VERSION_PROCESSING, f"Version {ordinal} is being processed.", "Wait until that ends.")
+
+
+def _cleared(change: AssetUnderChange, level: ClearanceState, caller: Caller, now: datetime) -> _Cleared:
+    """Tell what of the asset changes with its clearance."""
+    before = change.asset.clearance_state
+    if before is level:
+        return _Cleared({})
+    CLEARANCE.check(before, level)
+    is_public = level is ClearanceState.PUBLIC
+    changes = {
+        "clearance_state": level,
+        "cleared_at": now,
+        "cleared_by": caller.name,
+        "made_public_at": now if is_public else None,
+        "made_public_by": caller.name if is_public else None,
+    }
+    return _Cleared(changes, NO_LONGER_PUBLIC if before is ClearanceState.PUBLIC else None)
+
+
+def _latest(change: AssetUnderChange) -> int | None:
+    return max((version.version_ordinal for version in change.in_service), default=None)
+
+
+def _answer(
+    change: AssetUnderChange,
+    version: AssetVersion | None = None,
+    *,
+    changed: bool = True,
+    warning: str | None = None,
+    job_id: JobId | None = None,
+) -> AssetChange:
+    current = None if version is None else change.versions[version.version_ordinal]
+    return AssetChange(asset=change.asset, version=current, changed=changed, warning=warning, job_id=job_id)

@@ -1,0 +1,378 @@
+"""New data of partners: request, asset, version and job come into being together, or not at all."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import uuid4
+
+from graticule.core.asset_names import asset_id_of
+from graticule.core.errors import NotFound, Refused
+from graticule.core.exchange import PlatformSubmission, Reprocessing, Retrial, SubmissionReceipt
+from graticule.core.fault_points import Commit
+from graticule.core.ids import AssetId, PlatformId, WorkflowId
+from graticule.core.models import AssetRevision, AssetVersion, GeospatialAsset, Platform, PlatformRequest
+from graticule.core.models.engine import EventType, JobPurpose
+from graticule.core.partner_fields import split_refs
+from graticule.core.permissions import Caller
+from graticule.core.refusals import Refusal
+from graticule.core.states import ApprovalState, ClearanceState, ProcessingState
+from graticule.repositories.assets import AssetRepository, AssetRevisionRepository, AssetVersionRepository
+from graticule.repositories.database import Connection, Database
+from graticule.repositories.platforms import PlatformRepository
+from graticule.repositories.requests import RequestRepository
+from graticule.repositories.steps import AssetWork
+from graticule.services.asset_changes import UNDER_WAY, AssetUnderChange, changing, loaded
+from graticule.services.jobs import JobService, PreparedJob, Submission
+from graticule.services.workflow_choice import ingest_inputs, ingest_workflow
+from graticule.services.workflows import Workflows
+
+UNRESOLVED: Final = frozenset({ApprovalState.PENDING_REVIEW, ApprovalState.REJECTED})
+OUTPUTS: Final = (
+    *("blob_path", "table_name", "stac_item_id", "stac_collection_id", "bbox"),
+    *("external_blob_path", "export_run_id"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """A work order and the job that is to carry it out."""
+
+    request: PlatformRequest
+    prepared: PreparedJob
+
+
+class SubmissionService:
+    """Takes new data, and lets data that we have be processed again."""
+
+    def __init__(self, database: Database, jobs: JobService, workflows: Workflows) -> None:
+        self._database = database
+        self._jobs = jobs
+        self._workflows = workflows
+
+    async def submit(
+        self, asked: PlatformSubmission, caller: Caller, idempotency_key: str | None = None
+    ) -> SubmissionReceipt:
+        """Make a new version, or with `overwrite` a new revision of one; the same key gives the same receipt again."""
+        async with self._database.transaction(Commit.SUBMIT_VERSION) as connection:
+            platform = await self._platform(connection, asked.platform_id, caller)
+            identity, _ = split_refs(platform, asked.platform_refs)
+            asset_id = asset_id_of(platform.platform_id, identity)
+            if idempotency_key is not None:
+                earlier = await _earlier(connection, asked, idempotency_key)
+                if earlier is not None:
+                    return _receipt(earlier)
+            await AssetRepository(connection).lock(asset_id)
+            _require_active(platform)
+            change = await self._asset(connection, asset_id, asked, caller)
+            return await self._add(change, asked, idempotency_key)
+
+    async def retry(self, asset_id: AssetId, asked: Retrial, caller: Caller) -> SubmissionReceipt:
+        """Process a version again that failed: the same request, with a new job."""
+        async with changing(self._database, asset_id, caller, asked.expected_version, Commit.SUBMIT_VERSION) as change:
+            change.require_live()
+            failed = [version for version in change.live if version.processing_state is ProcessingState.FAILED]
+            version = _chosen(change, asked.version_ordinal, failed)
+            if version.processing_state is not ProcessingState.FAILED:
+                state = version.processing_state
+                change.refuse(Refusal.NOT_FAILED, f"Version {version.version_ordinal} is {state}; nothing to retry.")
+            _require_order(change, version)
+            now, request = self._database.now(), await _last_request(change, version)
+            order = self._order(change, request)
+            eta = await self._eta(change.connection, order, now)
+            change.written(await AssetVersionRepository(change.connection).retry(version, eta, now))
+            await RequestRepository(change.connection).retry(request.request_id, order.prepared.job_id, now)
+            await self._start(change, order, EventType.ASSET_VERSION_RETRIED, now)
+            return _receipt(order.request)
+
+    async def reprocess(self, asset_id: AssetId, asked: Reprocessing, caller: Caller) -> SubmissionReceipt:
+        """Process the same source again, as a new revision; an approval lasts if the content turns out the same."""
+        async with changing(self._database, asset_id, caller, asked.expected_version, Commit.SUBMIT_VERSION) as change:
+            change.require_live()
+            version = _chosen(change, asked.version_ordinal, change.live)
+            _require_order(change, version)
+            source = await _last_request(change, version)
+            return await self._revise(
+                change, version, _submission_of(source), EventType.ASSET_VERSION_REPROCESSED, reason=asked.reason
+            )
+
+    async def _platform(self, connection: Connection, platform_id: str, caller: Caller) -> Platform:
+        found = await PlatformRepository(connection).kept(PlatformId(platform_id))
+        if found is None or not caller.sees(platform_id):
+            raise NotFound(f"There is no platform {platform_id}.")
+        return found
+
+    async def _asset(
+        self, connection: Connection, asset_id: AssetId, asked: PlatformSubmission, caller: Caller
+    ) -> AssetUnderChange:
+        """Give the asset: a new one, the one that is there, or one that was unpublished and lives again."""
+        now = self._database.now()
+        assets = AssetRepository(connection)
+        if await assets.find(asset_id=asset_id) is None:
+            asset = await assets.insert(await _new_asset(assets, asset_id, asked, now))
+            change = AssetUnderChange(connection, asset, (), caller)
+            await change.tell(EventType.ASSET_CREATED, now, platform_refs=dict(asset.platform_refs))
+            return change
+        change = await loaded(connection, asset_id, caller)
+        if change.asset.data_type is not asked.data_type:
+            change.refuse(
+                Refusal.DATA_TYPE_DIFFERS,
+                f"The asset is a {change.asset.data_type}, and the submission a {asked.data_type}.",
+                "Send it under another identity.",
+            )
+        if change.asset.deleted_at is not None:
+            await _revive(change, now)
+        return change
+
+    async def _add(
+        self, change: AssetUnderChange, asked: PlatformSubmission, idempotency_key: str | None
+    ) -> SubmissionReceipt:
+        same = next((version for version in change.live if version.version_label == asked.version_label), None)
+        if same is None:
+            _require_order(change)
+            return await self._add_version(change, asked, idempotency_key)
+        if not asked.overwrite:
+            change.refuse(
+                Refusal.VERSION_EXISTS,
+                f"The version {asked.version_label!r} exists, use overwrite=true.",
+                "A version that failed can also be retried as it is.",
+            )
+        _require_order(change, same)
+        return await self._revise(
+            change, same, asked, EventType.ASSET_VERSION_OVERWRITTEN, idempotency_key=idempotency_key
+        )
+
+    async def _add_version(
+        self, change: AssetUnderChange, asked: PlatformSubmission, idempotency_key: str | None
+    ) -> SubmissionReceipt:
+        now, ordinal = self._database.now(), max(change.versions, default=-1) + 1
+        order = self._order(change, _request(change, asked, ordinal, 1, now, idempotency_key=idempotency_key))
+        version = {
+            "asset_id": change.asset.asset_id,
+            "version_ordinal": ordinal,
+            "version_label": asked.version_label,
+            "last_request_id": order.request.request_id,
+            "priority": asked.priority,
+            "estimated_completion_at": await self._eta(change.connection, order, now),
+            "created_at": now,
+            "updated_at": now,
+        }
+        versions = AssetVersionRepository(change.connection)
+        change.written(await versions.insert(AssetVersion.model_validate(version)))
+        await RequestRepository(change.connection).insert(order.request)
+        await self._start(change, order, EventType.ASSET_VERSION_ADDED, now)
+        return _receipt(order.request)
+
+    async def _revise(
+        self,
+        change: AssetUnderChange,
+        version: AssetVersion,
+        asked: PlatformSubmission,
+        event: EventType,
+        *,
+        reason: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> SubmissionReceipt:
+        """Begin a new revision; the one before is logged as it was."""
+        _require_rest(change, version)
+        now, ordinal, revision = self._database.now(), version.version_ordinal, version.revision + 1
+        request = _request(change, asked, ordinal, revision, now, reason=reason, idempotency_key=idempotency_key)
+        order = self._order(change, request)
+        await AssetRevisionRepository(change.connection).insert(_superseded(change.asset, version, now))
+        change.written(
+            await AssetVersionRepository(change.connection).begin_revision(
+                version,
+                keeps_approval=event is EventType.ASSET_VERSION_REPROCESSED,
+                now=now,
+                request_id=request.request_id,
+                priority=asked.priority,
+                estimated_completion_at=await self._eta(change.connection, order, now),
+            )
+        )
+        await RequestRepository(change.connection).insert(order.request)
+        await self._start(change, order, event, now, reason=reason)
+        return _receipt(order.request)
+
+    def _order(self, change: AssetUnderChange, request: PlatformRequest) -> _Order:
+        """Prepare the job of a work order, which names it before it exists: all of it commits together."""
+        asked = _submission_of(request)
+        graph = self._workflows.library.get(ingest_workflow(asked))
+        ordinal, revision = request.version_ordinal, request.revision
+        submission = Submission(
+            workflow_id=graph.workflow_id,
+            input_params=ingest_inputs(graph, asked, change.asset, ordinal=ordinal, revision=revision),
+            correlation_id=str(request.request_id),
+            submitted_by=change.caller.name[:64],
+            callback_url=asked.callback_url,
+            priority=asked.priority,
+        )
+        work = AssetWork(AssetId(request.asset_id), ordinal, JobPurpose.PROCESS)
+        prepared = self._jobs.prepare(submission, work)
+        return _Order(request.model_copy(update={"job_id": prepared.job_id}), prepared)
+
+    async def _eta(self, connection: Connection, order: _Order, now: datetime) -> datetime | None:
+        """Tell when it will probably be done, by how long the workflow took lately."""
+        workflow_id = WorkflowId(order.prepared.graph.workflow_id)
+        seconds = await AssetRepository(connection).typical_seconds(workflow_id)
+        return None if seconds is None else now + timedelta(seconds=seconds)
+
+    async def _start(
+        self, change: AssetUnderChange, order: _Order, event: EventType, now: datetime, **data: Any
+    ) -> None:
+        """Tell of the change, and make its job."""
+        request = order.request
+        await change.change_asset(now)
+        told = {
+            "version_label": change.versions[request.version_ordinal].version_label,
+            "revision": request.revision,
+            "request_id": str(request.request_id),
+        }
+        await change.tell(event, now, request.version_ordinal, **told, **data)
+        await self._jobs.submit_within(change.connection, [order.prepared], change.caller.name)
+
+
+async def _earlier(connection: Connection, asked: PlatformSubmission, key: str) -> PlatformRequest | None:
+    requests, platform_id = RequestRepository(connection), PlatformId(asked.platform_id)
+    await requests.lock_key(platform_id, key)
+    found = await requests.find_by_idempotency_key(platform_id, key)
+    if found is not None and found.request_body.get("submission") != asked.model_dump(mode="json"):
+        raise Refused(
+            Refusal.IDEMPOTENCY_KEY_REUSED,
+            "This Idempotency-Key came with another submission before.",
+            hint="Use a new key for new data; the same key only to repeat the very same request.",
+        )
+    return found
+
+
+def _require_active(platform: Platform) -> None:
+    if not platform.is_active:
+        raise Refused(
+            Refusal.PLATFORM_INACTIVE,
+            f"The platform {platform.platform_id} takes no new submissions.",
+            hint="An admin can open it again.",
+        )
+
+
+def _require_order(change: AssetUnderChange, besides: AssetVersion | None = None) -> None:
+    """Refuse while another version is unresolved, or may become so when it is processed to its end."""
+    for other in change.live:
+        # What was revoked awaits a decision, too, and yet must not keep the version beside it from being mended.
+        if besides is not None and (other.version_ordinal == besides.version_ordinal or other.revoked_at is not None):
+            continue
+        if other.approval_state in UNRESOLVED or other.processing_state is ProcessingState.FAILED:
+            change.refuse(
+                Refusal.VERSION_UNRESOLVED,
+                f"Version {other.version_ordinal} is unresolved. Approve, delete, or resubmit before adding a new "
+                "version.",
+                f"It is {other.approval_state}, its processing {other.processing_state}, its label "
+                f"{other.version_label!r}.",
+            )
+        _require_rest(change, other)
+
+
+def _require_rest(change: AssetUnderChange, version: AssetVersion) -> None:
+    if version.processing_state in UNDER_WAY:
+        change.refuse(
+            Refusal.VERSION_PROCESSING,
+            f"Version {version.version_ordinal} is being processed.",
+            "Wait until that ends.",
+        )
+
+
+def _chosen(change: AssetUnderChange, ordinal: int | None, *wanted: list[AssetVersion]) -> AssetVersion:
+    return change.newest(*wanted, change.live) if ordinal is None else change.version(ordinal)
+
+
+async def _last_request(change: AssetUnderChange, version: AssetVersion) -> PlatformRequest:
+    return await RequestRepository(change.connection).get(request_id=version.last_request_id)
+
+
+def _submission_of(request: PlatformRequest) -> PlatformSubmission:
+    return PlatformSubmission.model_validate(request.request_body["submission"])
+
+
+async def _new_asset(
+    assets: AssetRepository, asset_id: AssetId, asked: PlatformSubmission, now: datetime
+) -> GeospatialAsset:
+    return GeospatialAsset.model_validate(
+        {
+            "asset_id": asset_id,
+            "short_id": await assets.free_short_id(asset_id),
+            "platform_id": asked.platform_id,
+            "platform_refs": asked.platform_refs,
+            "data_type": asked.data_type,
+            "created_at": now,
+            "updated_at": now,
+        }
+    )
+
+
+async def _revive(change: AssetUnderChange, now: datetime) -> None:
+    nothing = dict.fromkeys(
+        (
+            *("deleted_at", "deleted_by", "cleared_at", "cleared_by", "made_public_at", "made_public_by"),
+            "latest_approved_version_ordinal",
+        )
+    )
+    await change.change_asset(now, clearance_state=ClearanceState.UNCLEARED, **nothing)
+    await change.tell(EventType.ASSET_REVIVED, now)
+
+
+def _request(
+    change: AssetUnderChange,
+    asked: PlatformSubmission,
+    ordinal: int,
+    revision: int,
+    now: datetime,
+    *,
+    reason: str | None = None,
+    idempotency_key: str | None = None,
+) -> PlatformRequest:
+    return PlatformRequest.model_validate(
+        {
+            "request_id": uuid4(),
+            "platform_id": asked.platform_id,
+            "asset_id": change.asset.asset_id,
+            "version_ordinal": ordinal,
+            "revision": revision,
+            "request_body": {
+                "submission": asked.model_dump(mode="json"),
+                **({"reprocess": reason} if reason is not None else {}),
+            },
+            "submitted_by": change.caller.name,
+            "idempotency_key": idempotency_key,
+            "created_at": now,
+            "updated_at": now,
+        }
+    )
+
+
+def _superseded(asset: GeospatialAsset, version: AssetVersion, now: datetime) -> AssetRevision:
+    """Describe a revision as it was; one that was never finished has made no outputs of its own."""
+    made = version.processing_state is ProcessingState.COMPLETED
+    outputs = {name: getattr(version, name) for name in OUTPUTS} if made else {}
+    return AssetRevision.model_validate(
+        {
+            "asset_id": version.asset_id,
+            "version_ordinal": version.version_ordinal,
+            "revision": version.revision,
+            "job_id": version.current_job_id,
+            "content_hash": version.content_hash if made else None,
+            "output_hash": version.output_hash if made else None,
+            "outputs": {name: value for name, value in outputs.items() if value is not None},
+            "approval_state": version.approval_state,
+            "clearance_state": asset.clearance_state,
+            "reviewer": version.reviewer,
+            "created_at": version.processing_started_at or version.created_at,
+            "superseded_at": now,
+        }
+    )
+
+
+def _receipt(request: PlatformRequest) -> SubmissionReceipt:
+    return SubmissionReceipt(
+        request_id=request.request_id,
+        asset_id=request.asset_id,
+        version_ordinal=request.version_ordinal,
+        revision=request.revision,
+        job_id=request.job_id,
+    )

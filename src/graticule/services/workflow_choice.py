@@ -1,0 +1,103 @@
+"""Which workflow does the work on an asset version, and with which inputs."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from pydantic import JsonValue
+
+from graticule.core.asset_names import output_names
+from graticule.core.errors import InvalidInput
+from graticule.core.exchange import PlatformSubmission
+from graticule.core.ids import PlatformId
+from graticule.core.models import AssetVersion, GeospatialAsset
+from graticule.core.models.engine import JobPurpose
+from graticule.core.models.platform import DataType
+from graticule.dag.graph import Graph
+
+STANDARD: Final = "standard"
+PIPELINES: Final[Mapping[DataType, Mapping[str, str]]] = {
+    DataType.RASTER: {STANDARD: "raster_ingest", "large": "process_large_raster"},
+    DataType.VECTOR: {STANDARD: "vector_ingest"},
+}
+PUBLISHING: Final[Mapping[JobPurpose, str]] = {
+    JobPurpose.EXPORT: "adf_export",
+    JobPurpose.REVERSAL: "adf_reversal",
+    JobPurpose.UNPUBLISH: "unpublish",
+}
+OUTPUTS: Final = (
+    "blob_path",
+    "table_name",
+    "stac_item_id",
+    "stac_collection_id",
+    "external_blob_path",
+    "export_run_id",
+)
+
+
+def ingest_workflow(asked: PlatformSubmission) -> str:
+    """Choose by data type, and by the option `pipeline`."""
+    pipelines = PIPELINES[asked.data_type]
+    wanted = asked.processing_options.get("pipeline", STANDARD)
+    if not isinstance(wanted, str) or wanted not in pipelines:
+        raise InvalidInput(
+            f"processing_options.pipeline: there is no such pipeline for a {asked.data_type}.",
+            hint=f"Choose one of: {', '.join(pipelines)}.",
+        )
+    return pipelines[wanted]
+
+
+def ingest_inputs(
+    graph: Graph, asked: PlatformSubmission, asset: GeospatialAsset, *, ordinal: int, revision: int
+) -> dict[str, JsonValue]:
+    """Give a workflow those of our inputs that it declares, and the caller's options, which it must declare."""
+    names = output_names(
+        PlatformId(asset.platform_id),
+        asset.short_id or asset.asset_id,
+        asked.platform_refs,
+        label=asked.version_label,
+        ordinal=ordinal,
+        revision=revision,
+    )
+    ours: dict[str, JsonValue] = {
+        "container_name": asked.container_name,
+        "blob_name": asked.file_name,
+        "asset_id": asset.asset_id,
+        "platform_id": asset.platform_id,
+        "platform_refs": dict(asset.platform_refs),
+        "version_label": asked.version_label,
+        "version_ordinal": ordinal,
+        "revision": revision,
+        "table_name": names.table_name,
+        "blob_prefix": names.blob_prefix,
+        "stac_item_id": names.stac_item_id,
+        "stac_collection_id": names.stac_collection_id,
+    }
+    options = {name: value for name, value in asked.processing_options.items() if name != "pipeline"}
+    allowed = sorted(set(graph.inputs) - set(ours))
+    if unknown := sorted(set(options) - set(allowed)):
+        raise InvalidInput(
+            f"processing_options: {', '.join(unknown)} is not an option of this pipeline.",
+            hint=f"Its options: {', '.join(allowed) or 'none'}.",
+        )
+    return {**{name: value for name, value in ours.items() if name in graph.inputs}, **options}
+
+
+def publishing_inputs(graph: Graph, asset: GeospatialAsset, versions: list[AssetVersion]) -> dict[str, JsonValue]:
+    """Give a workflow that publishes or withdraws those of our inputs that it declares; the last version is the one."""
+    of_versions = [_outputs(version) for version in versions]
+    ours: dict[str, JsonValue] = {
+        "asset_id": asset.asset_id,
+        "platform_id": asset.platform_id,
+        "data_type": asset.data_type,
+        **(of_versions[-1] if of_versions else {}),
+        "versions": [*of_versions],
+    }
+    return {name: value for name, value in ours.items() if name in graph.inputs and value is not None}
+
+
+def _outputs(version: AssetVersion) -> dict[str, JsonValue]:
+    return {
+        "version_ordinal": version.version_ordinal,
+        "revision": version.revision,
+        **{name: getattr(version, name) for name in OUTPUTS},
+    }

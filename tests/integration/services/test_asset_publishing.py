@@ -1,0 +1,232 @@
+"""Copies for the public: which jobs a decision starts, with which outputs, and what their ends mean."""
+
+from typing import Any
+
+import pytest
+from tests.integration.services.desk import Desk
+
+from graticule.core.ids import JobId
+from graticule.core.models import Job
+from graticule.core.models.engine import JobPurpose
+from graticule.core.states import ClearanceState, JobStatus
+
+EXPORT, REVERSAL, UNPUBLISH = JobPurpose.EXPORT, JobPurpose.REVERSAL, JobPurpose.UNPUBLISH
+OUTSIDE = (EXPORT, REVERSAL, UNPUBLISH)
+
+
+async def outside(desk: Desk, asset_id: str) -> list[tuple[JobPurpose | None, int | None, JobStatus]]:
+    """Give the jobs that make or remove copies: what for, of which version, and how they stand."""
+    return [(job.purpose, job.version_ordinal, job.status) for job in await desk.jobs(asset_id, *OUTSIDE)]
+
+
+async def last(desk: Desk, asset_id: str, purpose: JobPurpose) -> Job:
+    return (await desk.jobs(asset_id, purpose))[-1]
+
+
+async def copies(desk: Desk, asset_id: str) -> list[str | None]:
+    return [version.external_blob_path for version in await desk.versions(asset_id)]
+
+
+def told(job: Job, *names: str) -> tuple[Any, ...]:
+    return tuple(job.input_params.get(name) for name in names)
+
+
+async def test_public_starts_an_export_of_the_approved_outputs_and_its_result_is_kept(desk: Desk) -> None:
+    receipt = await desk.submit()
+    await desk.process(receipt, stac_collection_id="c")
+    changed = await desk.approve(receipt.asset_id, "public")
+    (job,) = await desk.jobs(receipt.asset_id, *OUTSIDE)
+    assert (changed.job_id, job.workflow_id, job.purpose) == (job.job_id, "adf_export", EXPORT)
+    assert told(job, "asset_id", "version_ordinal", "revision", "data_type") == (receipt.asset_id, 0, 1, "raster")
+    assert told(job, "blob_path", "stac_item_id", "stac_collection_id") == ("silver/v0/r1/cog.tif", "v0/r1", "c")
+    version = await desk.version(receipt.asset_id)
+    assert (version.external_blob_path, version.export_run_id, version.job_count) == (None, None, 2)
+    assert version.current_job_id == receipt.job_id, "an export is no processing"
+    await desk.finish(job.job_id, {"external_blob_path": "public/cog.tif", "export_run_id": "run-7"})
+    version = await desk.version(receipt.asset_id)
+    assert (version.external_blob_path, version.export_run_id) == ("public/cog.tif", "run-7")
+    assert (await desk.history(receipt.asset_id))[-2:] == ["approved", "export_completed"]
+
+
+async def test_ouo_starts_nothing(desk: Desk) -> None:
+    asset_id = await desk.approved(level="ouo")
+    assert await outside(desk, asset_id) == []
+
+
+@pytest.mark.parametrize("by", ["approve", "clearance"])
+async def test_an_upgrade_exports_what_is_in_service_while_a_newer_revision_awaits_its_decision(
+    desk: Desk, by: str
+) -> None:
+    asset_id = await desk.approved()
+    if by == "clearance":
+        await desk.process(await desk.submit(overwrite=True), "b")
+        await desk.clear(asset_id, "public")
+    else:
+        await desk.reprocess(asset_id)
+        await desk.approve(asset_id, "public", 0)
+    job = await last(desk, asset_id, EXPORT)
+    assert told(job, "revision", "blob_path", "stac_item_id") == (1, "silver/v0/r1/cog.tif", "v0/r1")
+
+
+async def test_the_next_version_of_a_public_asset_is_exported_and_the_one_before_is_left(desk: Desk) -> None:
+    asset_id = await desk.exported("V1")
+    await desk.approved("V2", "public", content="b")
+    assert (await outside(desk, asset_id))[1:] == [(EXPORT, 1, JobStatus.RUNNING)]
+    assert await copies(desk, asset_id) == ["V1", None]
+
+
+async def test_a_downgrade_warns_and_removes_the_copies_of_every_version_that_has_some(desk: Desk) -> None:
+    asset_id = await desk.exported("V1")
+    await desk.exported("V2", content="b")
+    changed = await desk.clear(asset_id, "ouo")
+    assert changed.warning is not None
+    assert "public" in changed.warning
+    reversals = await desk.jobs(asset_id, REVERSAL)
+    assert [told(job, "version_ordinal", "external_blob_path") for job in reversals] == [(0, "V1"), (1, "V2")]
+    assert {job.workflow_id for job in reversals} == {"adf_reversal"}
+    assert await copies(desk, asset_id) == ["V1", "V2"], "they are there until they are removed"
+    for job in reversals:
+        await desk.finish(job.job_id)
+    assert await copies(desk, asset_id) == [None, None]
+    assert [version.export_run_id for version in await desk.versions(asset_id)] == [None, None]
+    assert (await desk.history(asset_id))[-3:] == ["clearance_changed", "reversal_completed", "reversal_completed"]
+
+
+async def test_an_approval_for_ouo_takes_a_public_asset_back_and_warns(desk: Desk) -> None:
+    asset_id = await desk.exported("V1")
+    second = await desk.submit("V2")
+    await desk.process(second, "b")
+    changed = await desk.approve(asset_id, "ouo")
+    assert changed.warning is not None
+    assert changed.asset.clearance_state is ClearanceState.OUO
+    assert (await outside(desk, asset_id))[1:] == [(REVERSAL, 0, JobStatus.RUNNING)]
+
+
+async def test_an_upgrade_neither_warns_nor_does_what_changes_nothing(desk: Desk) -> None:
+    asset_id = await desk.approved()
+    upgraded = await desk.clear(asset_id, "public")
+    again = await desk.clear(asset_id, "public")
+    assert (upgraded.warning, upgraded.changed) == (None, True)
+    assert (again.warning, again.changed, again.job_id) == (None, False, None)
+    assert len(await outside(desk, asset_id)) == 1
+
+
+async def test_a_downgrade_ends_an_export_that_is_under_way_and_removes_what_it_may_have_made(desk: Desk) -> None:
+    asset_id = await desk.approved(level="public")
+    export = await last(desk, asset_id, EXPORT)
+    await desk.bench.report(await desk.bench.task_of(export.job_id, "work"), output={"external_blob_path": "late"})
+    await desk.clear(asset_id, "ouo")
+    await desk.end_cancelled()
+    assert await outside(desk, asset_id) == [(EXPORT, 0, JobStatus.CANCELLED), (REVERSAL, 0, JobStatus.RUNNING)]
+    assert await copies(desk, asset_id) == [None]
+    await desk.finish((await last(desk, asset_id, REVERSAL)).job_id)
+    assert "export_failed" in await desk.history(asset_id)
+
+
+async def test_an_upgrade_ends_a_reversal_that_is_under_way_and_makes_the_copies_anew(desk: Desk) -> None:
+    asset_id = await desk.exported()
+    await desk.clear(asset_id, "ouo")
+    await desk.clear(asset_id, "public")
+    await desk.end_cancelled()
+    assert await outside(desk, asset_id) == [
+        (EXPORT, 0, JobStatus.COMPLETED),
+        (REVERSAL, 0, JobStatus.CANCELLED),
+        (EXPORT, 0, JobStatus.RUNNING),
+    ]
+
+
+@pytest.mark.parametrize("how", ["fails", "completes"])
+async def test_copies_are_removed_again_only_if_the_last_reversal_did_not(desk: Desk, how: str) -> None:
+    asset_id = await desk.exported("V1")
+    await desk.clear(asset_id, "ouo")
+    reversal = await last(desk, asset_id, REVERSAL)
+    await (desk.fail if how == "fails" else desk.finish)(reversal.job_id)
+    await desk.revoke(asset_id, 0)
+    found = [job.status for job in await desk.jobs(asset_id, REVERSAL)]
+    assert found == ([JobStatus.FAILED, JobStatus.RUNNING] if how == "fails" else [JobStatus.COMPLETED])
+
+
+@pytest.mark.parametrize("deed", ["revoke", "delete"])
+async def test_an_exported_version_that_leaves_the_service_is_withdrawn_and_its_successor_exported(
+    desk: Desk, deed: str
+) -> None:
+    asset_id = await desk.approved("V1", "ouo")
+    await desk.exported("V2", content="b")
+    changed = await getattr(desk, deed)(asset_id, 1)
+    reversal = await last(desk, asset_id, REVERSAL)
+    assert changed.job_id == reversal.job_id
+    assert told(reversal, "version_ordinal", "external_blob_path") == (1, "V2")
+    assert told(await last(desk, asset_id, EXPORT), "version_ordinal", "blob_path") == (0, "silver/v0/r1/cog.tif")
+    assert changed.asset.clearance_state is ClearanceState.PUBLIC
+
+
+@pytest.mark.parametrize("deed", ["revoke", "delete"])
+async def test_a_version_without_copies_leaves_the_service_without_a_job(desk: Desk, deed: str) -> None:
+    asset_id = await desk.approved("V1", "ouo")
+    changed = await getattr(desk, deed)(asset_id, 0)
+    assert changed.job_id is None
+    assert await outside(desk, asset_id) == []
+
+
+@pytest.mark.parametrize("deed", ["revoke", "delete"])
+async def test_a_version_whose_export_is_under_way_leaves_the_service_and_the_export_ends(
+    desk: Desk, deed: str
+) -> None:
+    asset_id = await desk.approved("V1", "public")
+    await getattr(desk, deed)(asset_id, 0)
+    await desk.end_cancelled()
+    assert await outside(desk, asset_id) == [(EXPORT, 0, JobStatus.CANCELLED), (REVERSAL, 0, JobStatus.RUNNING)]
+
+
+async def test_an_overwrite_leaves_the_public_copy_until_the_new_revision_is_approved(desk: Desk) -> None:
+    asset_id = await desk.exported("V1")
+    await desk.process(await desk.submit("V1", overwrite=True), "b")
+    assert await copies(desk, asset_id) == ["V1"]
+    assert len(await outside(desk, asset_id)) == 1
+    await desk.approve(asset_id, "public")
+    assert told(await last(desk, asset_id, EXPORT), "revision", "blob_path") == (2, "silver/v0/r2/cog.tif")
+    assert await copies(desk, asset_id) == ["V1"]
+    await desk.finish((await last(desk, asset_id, EXPORT)).job_id, {"external_blob_path": "V1 anew"})
+    assert await copies(desk, asset_id) == ["V1 anew"]
+
+
+async def test_a_failed_export_leaves_a_failure_that_is_told_of_and_the_approval_as_it_was(desk: Desk) -> None:
+    asset_id = await desk.approved("V1", "public")
+    before = await desk.version(asset_id)
+    await desk.fail((await last(desk, asset_id, EXPORT)).job_id, "there is no such handler")
+    assert await desk.version(asset_id) == before
+    failed = (await desk.events(asset_id))[-1]
+    assert failed.event_type == "asset_export_failed"
+    assert "there is no such handler" in str(failed.data["error"])
+
+
+# The engine must not have to give the job up: the error is to name the field.
+async def test_an_export_whose_result_cannot_be_kept_fails_with_a_clear_error(desk: Desk) -> None:
+    asset_id = await desk.approved("V1", "public")
+    job_id = (await last(desk, asset_id, EXPORT)).job_id
+    await desk.finish(job_id, {"external_blob_path": "x" * 2000})
+    assert await copies(desk, asset_id) == [None]
+    failed = (await desk.events(asset_id))[-1]
+    assert failed.event_type == "asset_export_failed"
+    assert "external_blob_path" in str(failed.data["error"])
+
+
+async def test_a_decision_whose_workflow_is_missing_changes_nothing(desk: Desk) -> None:
+    receipt = await desk.submit()
+    await desk.process(receipt)
+    before = await desk.snapshot()
+    shelf: Any = desk.reviews._publishing._workflows
+    del shelf.library.graphs["adf_export"]
+    with pytest.raises(Exception, match="adf_export"):
+        await desk.approve(receipt.asset_id, "public")
+    assert await desk.snapshot() == before
+
+
+async def test_jobs_of_a_version_are_of_its_own_even_with_the_inputs_of_an_earlier_one(desk: Desk) -> None:
+    asset_id = await desk.exported()
+    await desk.clear(asset_id, "ouo")
+    await desk.finish((await last(desk, asset_id, REVERSAL)).job_id)
+    await desk.clear(asset_id, "public")
+    first, second = await desk.jobs(asset_id, EXPORT)
+    assert first.input_params == {**second.input_params}
+    assert JobId(first.job_id) != second.job_id

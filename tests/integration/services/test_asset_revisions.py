@@ -1,0 +1,405 @@
+"""What a new revision, a decision and a removal mean for what is in service: rule by rule."""
+
+import contextlib
+from typing import Any
+
+import pytest
+from tests.integration.services.desk import Desk, code_of
+
+from graticule.core.errors import NotFound, Refused
+from graticule.core.models.engine import JobPurpose
+from graticule.core.models.platform import AssetVersion
+from graticule.core.states import ApprovalState, ClearanceState, JobStatus, ProcessingState
+
+PENDING, APPROVED, REJECTED = ApprovalState.PENDING_REVIEW, ApprovalState.APPROVED, ApprovalState.REJECTED
+
+
+def approval(version: AssetVersion) -> tuple[ApprovalState, int | None]:
+    return version.approval_state, version.approved_revision
+
+
+async def in_service(desk: Desk, asset_id: str, ordinal: int = 0) -> str | None:
+    """Give the blob of the revision in service, as whoever serves it finds it."""
+    version = await desk.version(asset_id, ordinal)
+    if version.approved_revision in {None, version.revision}:
+        return version.blob_path if version.approved_revision else None
+    revisions = await desk.revisions(asset_id, ordinal)
+    return str(next(each.outputs["blob_path"] for each in revisions if each.revision == version.approved_revision))
+
+
+# Overwrite
+
+
+async def test_an_overwrite_keeps_what_is_in_service_until_the_new_revision_is_approved(desk: Desk) -> None:
+    asset_id = await desk.approved()
+    again = await desk.submit(overwrite=True, file_name="dem/better.tif")
+    assert (again.version_ordinal, again.revision) == (0, 2)
+    version = await desk.version(asset_id)
+    assert approval(version) == (PENDING, 1)
+    assert (version.reviewer, version.reviewed_at) == (None, None)
+    assert version.blob_path == "silver/v0/r1/cog.tif", "the outputs become current when processing completes"
+    assert (await desk.asset(asset_id)).latest_approved_version_ordinal == 0
+    await desk.process(again, "b")
+    assert (await desk.version(asset_id)).blob_path == "silver/v0/r2/cog.tif"
+    assert await in_service(desk, asset_id) == "silver/v0/r1/cog.tif"
+    assert (await desk.asset(asset_id)).latest_approved_version_ordinal == 0
+    await desk.approve(asset_id)
+    assert approval(await desk.version(asset_id)) == (APPROVED, 2)
+    assert await in_service(desk, asset_id) == "silver/v0/r2/cog.tif"
+
+
+async def test_a_superseded_revision_is_logged_as_it_was(desk: Desk) -> None:
+    asset_id = await desk.exported()
+    before = await desk.version(asset_id)
+    await desk.submit(overwrite=True)
+    (logged,) = await desk.revisions(asset_id)
+    assert (logged.revision, logged.job_id, logged.content_hash) == (1, before.current_job_id, "a" * 64)
+    assert (logged.approval_state, logged.clearance_state, logged.reviewer) == (APPROVED, ClearanceState.PUBLIC, "rita")
+    assert logged.outputs == {
+        "blob_path": "silver/v0/r1/cog.tif",
+        "stac_item_id": "v0/r1",
+        "external_blob_path": "V1",
+        "export_run_id": before.export_run_id,
+    }
+
+
+async def test_the_paths_of_a_new_revision_stand_beside_those_of_the_old(desk: Desk) -> None:
+    first = await desk.submit()
+    await desk.process(first)
+    second = await desk.submit(overwrite=True)
+    jobs = await desk.jobs(first.asset_id)
+    prefixes = [job.input_params["blob_prefix"] for job in jobs]
+    assert prefixes == [f"ddh/0038272_dem/{first.asset_id[:8]}/v0/r{number}" for number in (1, 2)]
+    assert [job.job_id for job in jobs] == [first.job_id, second.job_id]
+
+
+async def test_a_rejected_revision_leaves_the_earlier_one_in_service(desk: Desk) -> None:
+    asset_id = await desk.approved()
+    await desk.process(await desk.submit(overwrite=True), "b")
+    await desk.reject(asset_id)
+    version = await desk.version(asset_id)
+    assert approval(version) == (REJECTED, 1)
+    assert version.rejection_reason == "clouds"
+    assert await in_service(desk, asset_id) == "silver/v0/r1/cog.tif"
+    assert (await desk.asset(asset_id)).latest_approved_version_ordinal == 0
+    await desk.process(await desk.submit(overwrite=True), "c")
+    version = await desk.version(asset_id)
+    assert (*approval(version), version.rejection_reason) == (PENDING, 1, None)
+    await desk.approve(asset_id)
+    assert await in_service(desk, asset_id) == "silver/v0/r3/cog.tif"
+
+
+async def test_a_revision_that_failed_leaves_the_earlier_one_in_service_and_has_no_outputs_in_the_log(
+    desk: Desk,
+) -> None:
+    asset_id = await desk.approved()
+    await desk.fail((await desk.submit(overwrite=True)).job_id)
+    assert await in_service(desk, asset_id) == "silver/v0/r1/cog.tif"
+    with pytest.raises(Refused) as refused:
+        await desk.approve(asset_id)
+    assert code_of(refused.value) == "not_processed"
+    await desk.process(await desk.submit(overwrite=True), "c")
+    first, second = await desk.revisions(asset_id)
+    assert (first.outputs["blob_path"], second.outputs) == ("silver/v0/r1/cog.tif", {})
+    assert second.content_hash is None
+    assert await in_service(desk, asset_id) == "silver/v0/r1/cog.tif"
+
+
+async def test_outputs_become_current_all_together(desk: Desk) -> None:
+    """What the new revision does not have, the old one leaves nothing of."""
+    receipt = await desk.submit()
+    await desk.process(receipt, table_name="t_1", output_hash="f" * 64, bbox=[5.9, 45.8, 10.5, 47.8])
+    assert (await desk.version(receipt.asset_id)).bbox == [5.9, 45.8, 10.5, 47.8]
+    await desk.process(await desk.submit(overwrite=True), "b")
+    version = await desk.version(receipt.asset_id)
+    assert (version.table_name, version.output_hash, version.bbox) == (None, None, None)
+    assert version.content_hash == "b" * 64
+
+
+# Reprocess
+
+
+async def test_a_reprocessing_keeps_the_approval_when_the_content_is_the_same(desk: Desk) -> None:
+    asset_id = await desk.approved()
+    again = await desk.reprocess(asset_id)
+    assert again.revision == 2
+    assert approval(await desk.version(asset_id)) == (APPROVED, 1)
+    assert await in_service(desk, asset_id) == "silver/v0/r1/cog.tif"
+    await desk.process(again, "a")
+    version = await desk.version(asset_id)
+    assert (*approval(version), version.reviewer) == (APPROVED, 2, "rita")
+    assert await in_service(desk, asset_id) == "silver/v0/r2/cog.tif"
+
+
+async def test_a_reprocessing_voids_the_approval_when_the_content_is_another(desk: Desk) -> None:
+    asset_id = await desk.approved()
+    await desk.process(await desk.reprocess(asset_id), "b")
+    version = await desk.version(asset_id)
+    assert (*approval(version), version.reviewer, version.reviewed_at) == (PENDING, 1, None, None)
+    assert await in_service(desk, asset_id) == "silver/v0/r1/cog.tif"
+    assert (await desk.asset(asset_id)).latest_approved_version_ordinal == 0
+
+
+async def test_a_reprocessing_of_the_same_source_repeats_what_was_asked(desk: Desk) -> None:
+    first = await desk.submit(priority=7, callback_url="https://example.org/told")
+    await desk.process(first)
+    again = await desk.reprocess(first.asset_id)
+    asked, before = [(await desk.request(each.request_id)).request_body for each in (again, first)]
+    assert asked == {**before, "reprocess": "a better program"}
+    assert again.request_id != first.request_id
+    job = await desk.bench.job(again.job_id)  # type: ignore[arg-type]
+    assert (job.priority, job.callback_url) == (7, "https://example.org/told")
+    assert (await desk.version(first.asset_id)).priority == 7
+
+
+# A content hash that nobody told cannot be unchanged.
+async def test_a_reprocessing_without_a_content_hash_does_not_keep_the_approval(desk: Desk) -> None:
+    receipt = await desk.submit()
+    await desk.finish(receipt.job_id, {"blob_path": "r1"})
+    await desk.approve(receipt.asset_id)
+    await desk.finish((await desk.reprocess(receipt.asset_id)).job_id, {"blob_path": "r2"})
+    assert approval(await desk.version(receipt.asset_id)) == (PENDING, 1)
+
+
+# A rejection is of one content; another one has not been looked at.
+async def test_a_reprocessing_of_a_rejected_version_to_another_content_awaits_a_decision(desk: Desk) -> None:
+    receipt = await desk.submit()
+    await desk.process(receipt, "a")
+    await desk.reject(receipt.asset_id)
+    await desk.process(await desk.reprocess(receipt.asset_id), "a")
+    assert approval(await desk.version(receipt.asset_id)) == (REJECTED, None)
+    await desk.process(await desk.reprocess(receipt.asset_id), "b")
+    assert approval(await desk.version(receipt.asset_id)) == (PENDING, None)
+
+
+async def test_a_reprocessing_that_failed_does_not_let_two_versions_be_unresolved(desk: Desk) -> None:
+    """The approval of a version whose reprocessing failed may be void after a retry, so nothing may come beside it."""
+    asset_id = await desk.approved()
+    again = await desk.reprocess(asset_id)
+    await desk.fail(again.job_id)
+    with pytest.raises(Refused) as refused:
+        await desk.submit("V2")
+    assert code_of(refused.value) == "version_unresolved"
+    assert again.job_id is not None
+    await desk.bench.jobs.resume(again.job_id)
+    await desk.process(again, "b")
+    assert approval(await desk.version(asset_id)) == (PENDING, 1)
+
+
+async def test_a_version_whose_reprocessing_failed_is_not_retried_beside_an_unresolved_one(desk: Desk) -> None:
+    asset_id = await desk.approved("V1")
+    await desk.approved("V2", content="b")
+    await desk.revoke(asset_id, 1)
+    await desk.fail((await desk.reprocess(asset_id, 0)).job_id)
+    try:
+        await desk.submit("V2", overwrite=True)
+    except Refused as refused:
+        code = refused.code
+    else:
+        with pytest.raises(Refused) as refusal:
+            await desk.retry(asset_id, 0)
+        code = refusal.value.code
+    assert code == "version_unresolved", "only one of the two can be under way"
+
+
+# What was revoked awaits a decision again when another content comes of it.
+@pytest.mark.parametrize("end", ["completes", "is resumed"])
+async def test_a_revoked_version_that_is_reprocessed_does_not_spoil_the_version_beside_it(desk: Desk, end: str) -> None:
+    asset_id = await desk.approved("V1")
+    await desk.approved("V2", content="b")
+    await desk.revoke(asset_id, 0)
+    again = await desk.reprocess(asset_id, 0)
+    assert again.job_id is not None
+    if end == "is resumed":
+        await desk.fail(again.job_id)
+    with contextlib.suppress(Refused):
+        await desk.submit("V2", overwrite=True)
+    if end == "is resumed":
+        await desk.bench.jobs.resume(again.job_id)
+    await desk.process(again, "c")
+    assert (await desk.version(asset_id, 0)).processing_state is ProcessingState.COMPLETED
+
+
+# Decisions
+
+
+async def test_approving_an_older_version_does_not_lower_the_latest(desk: Desk) -> None:
+    asset_id = await desk.approved("V1")
+    await desk.approved("V2", content="b")
+    await desk.process(await desk.submit("V1", overwrite=True), "c")
+    changed = await desk.approve(asset_id, "ouo", 0)
+    assert changed.asset.latest_approved_version_ordinal == 1
+    assert approval(await desk.version(asset_id, 0)) == (APPROVED, 2)
+
+
+async def test_older_versions_are_untouched_by_an_approval(desk: Desk) -> None:
+    asset_id = await desk.approved("V1")
+    before = await desk.version(asset_id, 0)
+    await desk.approved("V2", content="b")
+    assert await desk.version(asset_id, 0) == before
+    assert (await desk.asset(asset_id)).latest_approved_version_ordinal == 1
+
+
+async def test_a_revoked_version_leaves_the_service_and_the_latest_falls_back(desk: Desk) -> None:
+    asset_id = await desk.approved("V1")
+    await desk.approved("V2", content="b")
+    await desk.approved("V3", content="c")
+    await desk.delete(asset_id, 1)
+    changed = await desk.revoke(asset_id, 2)
+    assert changed.asset.latest_approved_version_ordinal == 0
+    version = await desk.version(asset_id, 2)
+    assert approval(version) == (REJECTED, None)
+    assert (version.rejection_reason, version.reviewer) == ("wrong place", "rita")
+    assert version.revoked_at is not None
+    assert (await desk.revoke(asset_id, 0)).asset.latest_approved_version_ordinal is None
+
+
+async def test_what_was_revoked_is_unresolved_until_it_is_overwritten_or_deleted(desk: Desk) -> None:
+    asset_id = await desk.approved("V1")
+    await desk.revoke(asset_id)
+    with pytest.raises(Refused) as refused:
+        await desk.submit("V2")
+    assert code_of(refused.value) == "version_unresolved"
+    assert "Version 0 is unresolved. Approve, delete, or resubmit" in refused.value.message
+    await desk.process(await desk.submit("V1", overwrite=True), "b")
+    version = await desk.version(asset_id)
+    assert (*approval(version), version.revoked_at) == (PENDING, None, None)
+    await desk.approve(asset_id)
+    await desk.approved("V2", content="c")
+    await desk.revoke(asset_id, 1)
+    await desk.delete(asset_id, 1)
+    assert (await desk.submit("V3")).version_ordinal == 2
+
+
+async def test_a_version_can_be_revoked_while_another_one_awaits_its_decision(desk: Desk) -> None:
+    asset_id = await desk.approved("V1")
+    second = await desk.submit("V2")
+    await desk.revoke(asset_id, 0)
+    await desk.process(second, "b")
+    with pytest.raises(Refused) as refused:
+        await desk.submit("V1", overwrite=True)
+    assert code_of(refused.value) == "version_unresolved"
+    await desk.process(await desk.submit("V2", overwrite=True), "c")
+    assert (await desk.approve(asset_id)).asset.latest_approved_version_ordinal == 1
+
+
+async def test_a_version_that_is_revoked_while_it_is_reprocessed_stays_out_of_service(desk: Desk) -> None:
+    asset_id = await desk.approved()
+    again = await desk.reprocess(asset_id)
+    await desk.revoke(asset_id)
+    await desk.process(again, "a")
+    version = await desk.version(asset_id)
+    assert approval(version) == (REJECTED, None)
+    assert version.processing_state is ProcessingState.COMPLETED
+    assert (await desk.asset(asset_id)).latest_approved_version_ordinal is None
+
+
+async def test_approving_what_is_approved_changes_only_the_clearance(desk: Desk) -> None:
+    asset_id = await desk.approved()
+    version = await desk.version(asset_id)
+    changed = await desk.approve(asset_id, "public", 0)
+    assert changed.asset.clearance_state is ClearanceState.PUBLIC
+    assert (await desk.version(asset_id)).model_dump(exclude={"job_count", "updated_at"}) == version.model_dump(
+        exclude={"job_count", "updated_at"}
+    )
+    again = await desk.approve(asset_id, "public", 0)
+    assert (again.changed, again.job_id) == (False, None)
+    assert (await desk.history(asset_id))[-2:] == ["approved", "clearance_changed"]
+
+
+async def test_a_clearance_keeps_who_and_when_and_forgets_the_public_with_it(desk: Desk) -> None:
+    asset_id = await desk.approved(level="public")
+    asset = await desk.asset(asset_id)
+    assert (asset.made_public_by, asset.cleared_by) == ("rita", "rita")
+    assert asset.made_public_at == asset.cleared_at
+    await desk.clear(asset_id, "ouo")
+    asset = await desk.asset(asset_id)
+    assert (asset.clearance_state, asset.made_public_at, asset.made_public_by) == (ClearanceState.OUO, None, None)
+    assert asset.cleared_by == "rita"
+
+
+async def test_who_names_no_version_means_the_one_that_the_deed_suits(desk: Desk) -> None:
+    asset_id = await desk.approved("V1")
+    second = await desk.submit("V2")
+    assert (await desk.revoke(asset_id)).version.version_ordinal == 0  # type: ignore[union-attr]
+    await desk.process(second, "b")
+    assert (await desk.approve(asset_id)).version.version_ordinal == 1  # type: ignore[union-attr]
+
+
+# Removal and revival
+
+
+async def test_an_unpublished_asset_keeps_its_rows_and_a_submission_revives_it(desk: Desk) -> None:
+    asset_id = await desk.approved("V1", "public")
+    await desk.approved("V2", "public", content="b")
+    removed = await desk.unpublish(asset_id, reason="a mistake")
+    assert (removed.asset.deleted_by, removed.asset.latest_approved_version_ordinal) == ("rita", None)
+    assert [version.deleted_by for version in await desk.versions(asset_id)] == ["rita", "rita"]
+    revived = await desk.submit("V1")
+    assert (revived.asset_id, revived.version_ordinal, revived.revision) == (asset_id, 2, 1)
+    asset = await desk.asset(asset_id)
+    assert (asset.clearance_state, asset.deleted_at, asset.deleted_by) == (ClearanceState.UNCLEARED, None, None)
+    assert (asset.cleared_at, asset.made_public_at, asset.latest_approved_version_ordinal) == (None, None, None)
+    assert [version.version_label for version in await desk.versions(asset_id)] == ["V1", "V2", "V1"]
+    await desk.process(revived, "c")
+    assert (await desk.approve(asset_id)).asset.latest_approved_version_ordinal == 2
+    await desk.end_cancelled()
+
+
+async def test_ordinals_are_never_used_again(desk: Desk) -> None:
+    asset_id = await desk.approved("V1")
+    await desk.delete(asset_id, 0)
+    second = await desk.submit("V1")
+    assert second.version_ordinal == 1
+    await desk.delete(asset_id, 1)
+    await desk.unpublish(asset_id)
+    assert (await desk.submit("V1")).version_ordinal == 2
+    await desk.end_cancelled()
+
+
+async def test_a_version_that_is_deleted_while_it_is_processed_has_its_job_cancelled(desk: Desk) -> None:
+    receipt = await desk.submit("V1", callback_url="https://example.org/told")
+    await desk.delete(receipt.asset_id, 0)
+    following = await desk.submit("V1")
+    await desk.end_cancelled()
+    job = await desk.bench.job(receipt.job_id)  # type: ignore[arg-type]
+    assert (job.status, job.cancel_requested_by) == (JobStatus.CANCELLED, "rita")
+    version = await desk.version(receipt.asset_id, 0)
+    assert (version.processing_state, version.last_error) == (ProcessingState.FAILED, "Processing was cancelled.")
+    assert (await desk.request(receipt.request_id)).status == "failed"
+    assert await desk.callbacks() == [
+        {"request_id": str(receipt.request_id), "platform_id": "ddh", "status": "failed"},
+    ]
+    await desk.process(following)
+
+
+async def test_what_is_unpublished_while_it_is_processed_ends_and_only_then_is_withdrawn_by_one_job(desk: Desk) -> None:
+    asset_id = await desk.exported("V1")
+    second = await desk.submit("V2")
+    removed = await desk.unpublish(asset_id)
+    await desk.end_cancelled()
+    assert (await desk.bench.job(second.job_id)).status is JobStatus.CANCELLED  # type: ignore[arg-type]
+    (job,) = await desk.jobs(asset_id, JobPurpose.UNPUBLISH)
+    assert removed.job_id == job.job_id
+    told: Any = job.input_params["versions"]
+    assert [(each["version_ordinal"], each["external_blob_path"]) for each in told] == [(0, "V1"), (1, None)]
+    revived = await desk.submit("V1")
+    await desk.process(revived, "b")
+    await desk.approve(asset_id, "public")
+    (export,) = [job for job in await desk.jobs(asset_id, JobPurpose.EXPORT) if job.version_ordinal == 2]
+    await desk.finish(export.job_id, {"external_blob_path": "new"})
+    await desk.finish(job.job_id)
+    assert [each.external_blob_path for each in await desk.versions(asset_id)] == [None, None, "new"]
+    assert (await desk.history(asset_id))[-1] == "unpublish_completed"
+
+
+@pytest.mark.parametrize("deed", ["approve", "reject", "revoke", "retry", "reprocess", "delete"])
+async def test_a_version_or_an_asset_that_is_not_there_is_not_found(desk: Desk, deed: str) -> None:
+    receipt = await desk.submit()
+    act = getattr(desk, deed)
+    more = {} if deed == "delete" else {"ordinal": 7}
+    given = [7] if deed == "delete" else []
+    with pytest.raises(NotFound, match="has no version 7"):
+        await act(receipt.asset_id, *given, **more)
+    with pytest.raises(NotFound, match="There is no asset"):
+        await act("0" * 32, *given, **more)
