@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from typing import Any
 
 from fastapi import FastAPI
 from starlette.types import Lifespan
@@ -11,8 +12,27 @@ from graticule.http.headers import SecurityHeaders
 from graticule.http.limits import DEFAULT_MAX_BODY_BYTES, BodyLimit
 from graticule.http.metrics import HttpMetrics, create_registry, metrics_router
 from graticule.http.probes import Check, probe_router
-from graticule.http.problems import any_problem, install_problem_handlers
+from graticule.http.problems import any_problem, install_problem_handlers, problem_responses
 from graticule.http.requests import RequestObserver
+
+
+class Application(FastAPI):
+    """An application whose document names the errors that an operation can always come to."""
+
+    def openapi(self) -> dict[str, Any]:
+        """Give the document, made once."""
+        if self.openapi_schema is None:
+            document = super().openapi()
+            for operation in (each for item in document["paths"].values() for each in item.values()):
+                for status, response in problem_responses(*_always_possible(operation)).items():
+                    operation["responses"].setdefault(str(status), response)
+        return self.openapi_schema or {}
+
+
+def _always_possible(operation: Mapping[str, Any]) -> list[int]:
+    of_caller = [401, 403, 429, 503] if operation.get("security") else []
+    of_parameters = [422] if operation.get("parameters") else []
+    return [*of_caller, *of_parameters, *([400, 413, 422] if "requestBody" in operation else [])]
 
 
 def create_application(
@@ -28,7 +48,7 @@ def create_application(
     `app.state.registry` is where further metrics are registered. `app.state.stopping` is an event that
     is set when the server begins to stop: whatever answers without end, such as a stream, watches it.
     """
-    app = FastAPI(
+    app = Application(
         title=title,
         version=__version__,
         lifespan=lifespan,

@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 from graticule.config import Settings
 from graticule.core.table import DatabaseRole
 from graticule.http.application import create_application
+from graticule.http.limits import DEFAULT_MAX_BODY_BYTES
 from graticule.http.probes import Check, CheckResult
 from graticule.repositories.database import Database
 from graticule.services.readiness import ReadinessService
@@ -26,7 +27,13 @@ POOL_GAUGES = {
 
 
 def create_database_application(
-    process: str, role: DatabaseRole, settings: Settings, database_url: str, *, parts: Sequence[LifespanPart] = ()
+    process: str,
+    role: DatabaseRole,
+    settings: Settings,
+    database_url: str,
+    *,
+    parts: Sequence[LifespanPart] = (),
+    max_body_bytes: int = DEFAULT_MAX_BODY_BYTES,
 ) -> FastAPI:
     """Make an application whose `app.state.database` acts as `role` while the application runs.
 
@@ -48,10 +55,16 @@ def create_database_application(
                 await running.enter_async_context(part(app))
             yield
 
+    readiness = ReadinessService(database)
     app = create_application(
-        process=process, title=f"Graticule {process}", checks=_checks(ReadinessService(database)), lifespan=lifespan
+        process=process,
+        title=f"Graticule {process}",
+        checks=readiness_checks(readiness),
+        lifespan=lifespan,
+        max_body_bytes=max_body_bytes,
     )
     app.state.database = database
+    app.state.readiness = readiness
     app.state.registry.register(PoolMetrics(database))
     return app
 
@@ -69,7 +82,7 @@ class PoolMetrics(Collector):
             yield GaugeMetricFamily(f"graticule_database_{name}", meaning, value=found.get(name, 0))
 
 
-def _checks(service: ReadinessService) -> Mapping[str, Check]:
+def readiness_checks(service: ReadinessService) -> Mapping[str, Check]:
     """Give the checks of the database and its schema; what they raise is why they are not ok."""
     return {"database": _passing(service.database), "schema": _passing(service.schema)}
 

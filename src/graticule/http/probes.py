@@ -67,16 +67,24 @@ class Health(BaseModel):
     checks: dict[str, CheckHealth]
 
 
-def probe_router(process: str, checks: Mapping[str, Check], *, check_timeout: float = 2.0) -> APIRouter:
-    """Serve `/livez`, `/readyz` and `/health`."""
+def probe_router(
+    process: str,
+    checks: Mapping[str, Check],
+    *,
+    check_timeout: float = 2.0,
+    live: str = "/livez",
+    ready: str = "/readyz",
+    health: str = "/health",
+) -> APIRouter:
+    """Serve `/livez`, `/readyz` and `/health`, or the same at other addresses."""
     probes = _Probes(process, checks, check_timeout)
     router = APIRouter(tags=["probes"])
-    router.add_api_route("/livez", probes.live, response_model=Liveness, summary="Alive?")
+    router.add_api_route(live, probes.live, response_model=Liveness, summary="Alive?")
     router.add_api_route(
-        "/readyz", probes.ready, response_model=Readiness, responses=_unavailable(Readiness), summary="Ready?"
+        ready, probes.ready, response_model=Readiness, responses=_unavailable(Readiness), summary="Ready?"
     )
     router.add_api_route(
-        "/health", probes.health, response_model=Health, responses=_unavailable(Health), summary="Details"
+        health, probes.health, response_model=Health, responses=_unavailable(Health), summary="Details"
     )
     return router
 

@@ -22,7 +22,9 @@ from graticule.core.errors import (
     InvalidInput,
     NotFound,
     PermissionDenied,
+    Refused,
     SchemaOutdated,
+    TooManyRequests,
     TransactionAborted,
     Unauthenticated,
     Unavailable,
@@ -38,6 +40,7 @@ STATUSES: Final[Mapping[type[GraticuleError], int]] = {
     PermissionDenied: 403,
     NotFound: 404,
     Conflict: 409,
+    TooManyRequests: 429,
     SchemaOutdated: 503,
     Unavailable: 503,
     TransactionAborted: 503,
@@ -52,6 +55,7 @@ _HEADERS: Final[Mapping[int, Mapping[str, str]]] = {
 
 # Later versions of Python have renamed these, and a code has to stay what it is.
 _CODES: Final[Mapping[int, str]] = {
+    400: "malformed_request",
     413: "content_too_large",
     414: "uri_too_long",
     416: "range_not_satisfiable",
@@ -84,6 +88,7 @@ class Problem(BaseModel):
     code: str = Field(description="What happened, for a program; it does not change between versions.")
     hint: str | None = Field(None, description="How to mend it.")
     errors: list[FieldError] | None = None
+    current: dict[str, Any] | None = Field(None, description="How things stand, when that is why it was refused.")
     request_id: str | None = Field(None, description="Finds this request in the log.")
     instance: str | None = None
 
@@ -120,7 +125,10 @@ def problem_of(error: Exception) -> Problem:
     """Turn any error into the document that its caller may see."""
     match error:
         case GraticuleError():
-            return _problem(status_of(error), error.code, error.message, hint=error.hint)
+            problem = _problem(status_of(error), error.code, error.message, hint=error.hint)
+            if isinstance(error, Refused) and error.current is not None:
+                problem.current = dict(error.current)
+            return problem
         case RequestValidationError():
             return _invalid_request(error)
         case HTTPException():
@@ -132,12 +140,19 @@ async def answer_error(request: Request, error: Exception) -> Response:
     """Answer a request that ended in an error."""
     problem = problem_of(error)
     _tell(error, problem)
-    headers = {**_HEADERS.get(problem.status, {}), **(getattr(error, "headers", None) or {})}
+    headers = {**_HEADERS.get(problem.status, {}), **_headers_of(error)}
     if problem.status in {204, 304}:
         return Response(status_code=problem.status, headers=headers)
     problem.request_id = request_id_of(request.scope)
     problem.instance = quote(request.scope["path"])
-    return ProblemResponse(problem.model_dump(exclude_none=True), problem.status, headers)
+    return ProblemResponse(problem.model_dump(mode="json", exclude_none=True), problem.status, headers)
+
+
+def _headers_of(error: Exception) -> Mapping[str, str]:
+    """Give the headers that an error itself brings."""
+    if isinstance(error, TooManyRequests):
+        return {"Retry-After": str(error.retry_after_seconds)}
+    return getattr(error, "headers", None) or {}
 
 
 class UnexpectedErrors:

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -16,9 +17,11 @@ from tests.integration.api.running import KEY, NOWHERE, TOKEN, RunningApi
 from graticule.api.app import create_api, engine_running
 from graticule.config import Settings
 from graticule.core.table import DatabaseRole
+from graticule.http.rate_limits import FAILURES_PER_MINUTE, RateLimits
 
 __all__ = ["KEY", "NOWHERE", "TOKEN"]
 
+MANY = 1_000_000
 StartApi = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
 
 
@@ -56,6 +59,8 @@ def start_api(tmp_path: Path) -> StartApi:
         owner: str | None = "graticule_admin",
         development: bool = False,
         worker_token: str | None = TOKEN,
+        most_failures: int = FAILURES_PER_MINUTE,
+        **access: Any,
     ) -> AbstractAsyncContextManager[httpx.AsyncClient]:
         settings = Settings(
             admin_key=None if key is None else SecretStr(key),
@@ -63,11 +68,12 @@ def start_api(tmp_path: Path) -> StartApi:
             development=development,
             home=tmp_path,
             database_timeout_seconds=5 if database else 0.5,
+            **access,
         )
-        if database is None:
-            return running_client(create_api(settings, NOWHERE, parts=()))
-        owner_url = database.url(owner) if owner else None
-        return running_client(create_api(settings, database.url(DatabaseRole.ORCHESTRATOR), owner_url, parts=()))
+        url = database.url(DatabaseRole.ORCHESTRATOR) if database else NOWHERE
+        app = create_api(settings, url, database.url(owner) if database and owner else None, parts=())
+        app.state.rate_limits = RateLimits(settings.rate_limit_per_minute, most_failures)
+        return running_client(app)
 
     return start
 
@@ -75,7 +81,7 @@ def start_api(tmp_path: Path) -> StartApi:
 @pytest.fixture
 async def visitor(start_api: StartApi) -> AsyncIterator[httpx.AsyncClient]:
     """Give a client that has no key; for what it is refused, no database is needed."""
-    async with start_api(None) as client:
+    async with start_api(None, most_failures=MANY) as client:
         yield client
 
 

@@ -10,6 +10,7 @@ from tests.integration.api.test_bootstrap_access import problem_of
 
 from graticule.api.app import ROUTERS
 from graticule.api.callbacks import router as callbacks
+from graticule.api.clients import noting
 
 
 def _endpoints() -> list[tuple[str, str]]:
@@ -31,7 +32,7 @@ def test_every_endpoint_is_under_a_prefix_of_the_api() -> None:
 
 
 @pytest.mark.parametrize(
-    "headers", [{}, {"X-API-Key": "wrong"}, {"X-API-Key": ""}, {"Authorization": f"Bearer {TOKEN}"}]
+    "headers", [{}, {"X-API-Key": "wrong"}, {"X-API-Key": ""}, {"Authorization": "Bearer x"}, {"X-Service-Token": "x"}]
 )
 async def test_without_the_key_every_endpoint_answers_401_before_it_looks_at_the_request(
     visitor: httpx.AsyncClient, headers: dict[str, str], subtests: pytest.Subtests
@@ -41,6 +42,18 @@ async def test_without_the_key_every_endpoint_answers_401_before_it_looks_at_the
             answer = await visitor.request(method, path, headers=headers, content=b"{")
             problem_of(answer, 401, "unauthenticated")
             assert KEY not in answer.text
+
+
+async def test_the_worker_token_opens_nothing_but_the_callbacks(
+    visitor: httpx.AsyncClient, subtests: pytest.Subtests
+) -> None:
+    for method, path in ENDPOINTS:
+        with subtests.test(f"{method} {path}"):
+            answer = await visitor.request(method, path, headers={"Authorization": f"Bearer {TOKEN}"}, content=b"{")
+            if path == f"{noting.prefix}/used":  # the gateway's alone
+                problem_of(answer, 401, "unauthenticated")
+            else:
+                problem_of(answer, 403, "permission_denied")
 
 
 async def test_a_database_that_is_away_is_answered_by_503(visitor: httpx.AsyncClient) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from datetime import UTC, date, datetime
 from typing import Any
 
 import httpx
@@ -109,7 +110,12 @@ async def test_a_domain_error_answers_with_its_status(client: httpx.AsyncClient,
 
 
 # Other modules' errors have parameters of their own, and which of them are loaded depends on the other tests.
-ERRORS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, GraticuleError)]
+PARTICULAR = {errors.Refused, errors.TooManyRequests}
+ERRORS = [
+    kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, GraticuleError) and kind not in PARTICULAR
+]
 
 
 @settings(deadline=None)  # a busy machine is no failure
@@ -119,6 +125,33 @@ def test_every_error_has_a_status_and_keeps_its_detail_to_itself(kind: type[Grat
     error = kind("What happened.", detail=marked)
     assert 400 <= status_of(error) < 600
     assert marked not in json.dumps(problem_of(error).model_dump(), ensure_ascii=False)
+
+
+def test_a_rule_that_refuses_is_named_and_tells_how_things_stand() -> None:
+    current = {"version": 3, "approved": None, "at": datetime(2026, 3, 1, tzinfo=UTC)}
+    refused = problem_of(errors.Refused("version_unresolved", "Not yet.", hint="Decide.", current=current))
+    assert (refused.status, refused.code, refused.hint) == (409, "version_unresolved", "Decide.")
+    assert refused.current == current
+    assert problem_of(errors.Refused("version_exists", "No.")).current is None
+
+
+async def test_what_stands_is_sent_as_it_is(app: FastAPI, client: httpx.AsyncClient) -> None:
+    @app.get("/unresolved")
+    async def unresolved() -> None:
+        raise errors.Refused("version_unresolved", "Not yet.", current={"latest": None, "at": date(2026, 3, 1)})
+
+    document = problem(await client.get("/unresolved"))
+    assert document["current"] == {"latest": None, "at": "2026-03-01"}
+
+
+async def test_who_asks_too_often_is_told_when_to_come_back(app: FastAPI, client: httpx.AsyncClient) -> None:
+    @app.get("/often")
+    async def often() -> None:
+        raise errors.TooManyRequests("Too often.", retry_after_seconds=17)
+
+    answer = await client.get("/often")
+    assert (answer.status_code, answer.headers["retry-after"]) == (429, "17")
+    assert problem(answer)["code"] == "too_many_requests"
 
 
 def test_a_subclass_that_the_table_does_not_name_takes_the_status_of_its_parent() -> None:
@@ -210,4 +243,5 @@ async def test_problems_are_documented_with_their_media_type(client: httpx.Async
     schema = documented["404"]["content"]["application/problem+json"]["schema"]
     assert set(schema["properties"]) == set(Problem.model_fields)
     assert "$ref" not in json.dumps(schema)
-    assert "422" not in paths["/orders"]["post"]["responses"]
+    refused = paths["/orders"]["post"]["responses"]["422"]
+    assert [*refused["content"]] == ["application/problem+json"]
