@@ -11,9 +11,11 @@ from graticule.config import Settings
 from graticule.core.table import DatabaseRole
 from graticule.dag.state import Policy
 from graticule.handlers.registry import known_handlers
+from graticule.orchestrator.deliveries import Deliveries
 from graticule.orchestrator.loop import OrchestratorLoop
 from graticule.orchestrator.membership import new_owner_id
 from graticule.repositories.database import Database
+from graticule.services.deliveries import CallbackSender
 from graticule.services.jobs import JobService
 from graticule.services.outputs import OutputStore
 from graticule.services.steps import StepService
@@ -33,11 +35,12 @@ class Engine:
     outputs: OutputStore
     loop: OrchestratorLoop
     loop_database: Database
+    deliveries: Deliveries
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Let the loop run beside the caller."""
-        async with self.loop_database, self.loop.running():
+        """Let the loop run beside the caller, and callbacks be sent."""
+        async with self.loop_database, self.loop.running(), self.deliveries.running():
             yield
 
 
@@ -56,13 +59,14 @@ def create_engine(settings: Settings, database: Database, url: str) -> Engine:
         clock=database.clock,
     )
     steps, loop_steps = (StepService(each, owner_id, outputs, limits) for each in (database, loop_database))
-    loop_jobs = JobService(loop_database, loop_steps, workflows)
+    loop_jobs = JobService(loop_database, loop_steps, workflows, callback_allow=settings.callback_allow)
     return Engine(
         workflows=workflows,
-        jobs=JobService(database, steps, workflows),
+        jobs=JobService(database, steps, workflows, callback_allow=settings.callback_allow),
         outputs=outputs,
         loop=OrchestratorLoop(settings, loop_database, url, loop_steps, loop_jobs),
         loop_database=loop_database,
+        deliveries=Deliveries(CallbackSender(database, settings), url, settings),
     )
 
 

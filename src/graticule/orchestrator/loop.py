@@ -1,14 +1,12 @@
 """The loop: what has happened is found by notification, and each job that it concerns takes a step."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Final
 
 from graticule.config import Settings
-from graticule.core.backoff import Backoff
 from graticule.core.cancellation import end_tasks
 from graticule.core.channels import OF_THE_DEAD, ORPHANS, owner_channel, queue_channel
 from graticule.core.errors import PASSING, GraticuleError
@@ -20,6 +18,7 @@ from graticule.orchestrator.alarms import Alarms
 from graticule.orchestrator.inbox import Inbox
 from graticule.orchestrator.intake import COURTESY_SECONDS, Intake
 from graticule.orchestrator.membership import Membership
+from graticule.orchestrator.parts import persistently, signal
 from graticule.repositories.database import Database
 from graticule.repositories.listener import Heard, Listener, listening
 from graticule.repositories.messages import MessageRepository
@@ -34,7 +33,6 @@ _log = get_logger(__name__)
 JOBS_PER_STEP: Final = 50
 STEPS_AT_ONCE: Final = 2  # while one waits for the database, the other decides
 REAP_EVERY_SECONDS: Final = 2.0
-WENT_WELL_SECONDS: Final = 10.0  # longer than any wait for the database: what ran so long has done something
 
 
 class OrchestratorLoop:
@@ -66,7 +64,7 @@ class OrchestratorLoop:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Run beside the caller; at the end, hand all jobs over."""
-        tasks = [asyncio.create_task(_persistently(part), name=part.__name__) for part in self._parts()]
+        tasks = [asyncio.create_task(persistently(part), name=part.__name__) for part in self._parts()]
         try:
             yield
         finally:
@@ -120,7 +118,7 @@ class OrchestratorLoop:
         while True:
             await self._look_around()
             self._messages_wait.set()
-            await _signal(self._look, self._settings.orchestrator_poll_interval)
+            await signal(self._look, self._settings.orchestrator_poll_interval)
 
     async def _look_around(self) -> None:
         async with self._database.connection() as connection:
@@ -140,7 +138,7 @@ class OrchestratorLoop:
         await self._joined.wait()
         while True:
             await self._intake.take()
-            await _signal(self._messages_wait, COURTESY_SECONDS if self._intake.leaves_some else None)
+            await signal(self._messages_wait, COURTESY_SECONDS if self._intake.leaves_some else None)
 
     async def _ring(self) -> None:
         while True:
@@ -202,7 +200,7 @@ class OrchestratorLoop:
                 await self._join()
             else:
                 await self._member.beat()
-            await _signal(self._listening, self._settings.heartbeat_interval_seconds, clear=False)
+            await signal(self._listening, self._settings.heartbeat_interval_seconds, clear=False)
 
     async def _join(self) -> None:
         """Become a member, but not on a schema that is older than this program: the others can use it, we cannot."""
@@ -220,7 +218,7 @@ class OrchestratorLoop:
         while True:
             is_told, self._told_of_death = self._told_of_death, False
             await self._take_orphans(is_told=is_told)
-            await _signal(self._orphans_wait, self._member.next_look_seconds)
+            await signal(self._orphans_wait, self._member.next_look_seconds)
 
     async def _take_orphans(self, *, is_told: bool) -> None:
         while taken := await self._member.take_orphans(is_told=is_told):
@@ -236,28 +234,3 @@ class OrchestratorLoop:
                 await TaskRepository(connection).reap_expired()
             async with self._database.committing(Commit.REAP_MESSAGES) as connection:
                 await MessageRepository(connection).reap_expired()
-
-
-async def _signal(event: asyncio.Event, seconds: float | None, *, clear: bool = True) -> None:
-    """Wait for an event, but not longer than so many seconds."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    if clear:
-        event.clear()
-
-
-async def _persistently(part: Callable[[], Awaitable[None]]) -> None:
-    """Run a part for ever: an error is logged, and after a pause it goes on from the rows."""
-    backoff = Backoff()
-    while True:
-        began = asyncio.get_running_loop().time()
-        try:
-            await part()
-        except PASSING as error:
-            _log.warning("the loop waits for the database", part=part.__name__, error=error.message)
-        except Exception:
-            _log.exception("a part of the loop failed and is begun anew", part=part.__name__)
-        if asyncio.get_running_loop().time() - began > WENT_WELL_SECONDS:
-            backoff.succeeded()
-        await asyncio.sleep(backoff.next())

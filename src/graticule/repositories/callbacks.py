@@ -1,11 +1,39 @@
 """The outbox of callbacks."""
 
+from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import ClassVar
 
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+from graticule.core.ids import JobId
 from graticule.core.models import Callback
+from graticule.core.models.engine import EventType
+from graticule.core.models.fields import JsonObject
 from graticule.repositories.base import Repository
 from graticule.repositories.queries import load_queries
+
+
+class DeliveryState(StrEnum):
+    """Where a callback stands."""
+
+    WAITING = "waiting"  # for its next try, or for what comes of one
+    DELIVERED = "delivered"
+    GIVEN_UP = "given_up"
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What came of a try; one that is neither delivered nor given up has a next time."""
+
+    event_type: EventType
+    data: JsonObject
+    error: str | None = None
+    delivered_at: datetime | None = None
+    given_up_at: datetime | None = None
+    next_attempt_at: datetime | None = None
 
 
 class CallbackRepository(Repository[Callback]):
@@ -15,6 +43,39 @@ class CallbackRepository(Repository[Callback]):
     subject: ClassVar = "callback"
     queries: ClassVar = load_queries("callbacks.sql")
 
-    async def due(self, now: datetime, limit: int = 20) -> list[Callback]:
-        """Take the callbacks whose time has come, each by one sender only, until the transaction ends."""
-        return await self._all("due_callbacks", {"now": now, "limit": limit})
+    async def claim(self, now: datetime, held_until: datetime, limit: int) -> list[Callback]:
+        """Take callbacks whose time has come, each by one sender only; whoever records nothing loses them then."""
+        return await self._all("claim_callbacks", {"now": now, "held_until": held_until, "limit": limit})
+
+    async def next_due(self) -> datetime | None:
+        """Tell when the next try is due, or the next claim runs out."""
+        row = await self._fetch_one(sql.SQL(self.queries["next_callback"]), {}, "read the next callback")
+        return row["due"] if row else None
+
+    async def record(self, claimed: Callback, came: Recorded, now: datetime) -> bool:
+        """Write what came of a try, and its event; False when the claim was lost."""
+        parameters = {
+            "callback_id": claimed.callback_id,
+            "attempt": claimed.attempt_count,
+            "held_until": claimed.next_attempt_at,
+            "event_type": came.event_type,
+            "data": Jsonb(came.data),
+            "error": came.error,
+            "delivered_at": came.delivered_at,
+            "given_up_at": came.given_up_at,
+            "next_attempt_at": came.next_attempt_at,
+            "now": now,
+        }
+        return await self._execute("record_callback", parameters) == 1
+
+    async def redeliver(self, callback_id: int, actor: str, data: JsonObject, now: datetime) -> bool:
+        """Make a callback due at once, as if it had never been tried; False when there is none."""
+        parameters = {"callback_id": callback_id, "actor": actor, "data": Jsonb(data), "now": now}
+        return await self._execute("redeliver_callback", parameters) == 1
+
+    async def page(
+        self, *, state: DeliveryState | None, job_id: JobId | None, before: int | None, limit: int
+    ) -> list[Callback]:
+        """Give callbacks, newest first, older than the one that `before` names."""
+        parameters = {"state": state, "job_id": job_id, "before": before, "limit": limit}
+        return await self._all("list_callbacks", parameters)
