@@ -1,0 +1,213 @@
+-- Assets, versions and requests as people read them. The statements of lists are planned for the values at hand: a
+-- filter that is not given is folded away, and the planner sees whether what is sought is rare (it goes from the index
+-- of the filter to the assets) or common (it walks the assets from the newest and stops when the page is full). Each
+-- page is found first; then every asset of it is given its newest live version.
+
+-- name: words_sought
+-- Each word must be there, the last one as a beginning. NULL when the text has no word at all.
+SELECT CASE
+    WHEN numnode(plainto_tsquery('simple', %(last)s)) = 0 THEN nullif(plainto_tsquery('simple', %(others)s)::text, '')
+    ELSE (plainto_tsquery('simple', %(others)s)
+          && (replace(plainto_tsquery('simple', %(last)s)::text, ''' & ''', ''':* & ''') || ':*')::tsquery)::text
+END AS words;
+
+-- name: assets_by_themselves
+WITH page AS (
+    SELECT * FROM dagapp.geospatial_assets AS asset
+    WHERE (%(platform_id)s::text IS NULL OR platform_id = %(platform_id)s)
+      AND (%(refs)s::jsonb IS NULL OR platform_refs @> %(refs)s)
+      AND (%(data_type)s::dagapp.data_type IS NULL OR data_type = %(data_type)s)
+      AND (%(clearance_state)s::dagapp.clearance_state IS NULL OR clearance_state = %(clearance_state)s)
+      AND (%(with_deleted)s OR deleted_at IS NULL)
+      AND (created_at, asset_id)
+          < (coalesce(%(before_created_at)s::timestamptz, 'infinity'), coalesce(%(before_asset_id)s::text, ''))
+    ORDER BY created_at DESC, asset_id DESC
+    LIMIT %(limit)s
+)
+SELECT page.*, newest.summary AS newest_version
+FROM page LEFT JOIN LATERAL (
+    SELECT to_jsonb(live) AS summary FROM dagapp.asset_versions AS live
+    WHERE live.asset_id = page.asset_id AND live.deleted_at IS NULL
+    ORDER BY version_ordinal DESC LIMIT 1
+) AS newest ON true
+ORDER BY page.created_at DESC, page.asset_id DESC;
+
+-- name: assets_by_versions
+-- Assets of which one live version has all that is asked of versions. A version that lies across the antimeridian is
+-- kept as all around the earth by the index, and looked at more closely here.
+WITH page AS (
+    SELECT * FROM dagapp.geospatial_assets AS asset
+    WHERE (%(platform_id)s::text IS NULL OR platform_id = %(platform_id)s)
+      AND (%(refs)s::jsonb IS NULL OR platform_refs @> %(refs)s)
+      AND (%(data_type)s::dagapp.data_type IS NULL OR data_type = %(data_type)s)
+      AND (%(clearance_state)s::dagapp.clearance_state IS NULL OR clearance_state = %(clearance_state)s)
+      AND (%(with_deleted)s OR deleted_at IS NULL)
+      AND (created_at, asset_id)
+          < (coalesce(%(before_created_at)s::timestamptz, 'infinity'), coalesce(%(before_asset_id)s::text, ''))
+      AND EXISTS (
+          SELECT FROM dagapp.asset_versions AS version
+          WHERE version.asset_id = asset.asset_id AND version.deleted_at IS NULL
+            AND (%(processing_state)s::dagapp.processing_state IS NULL OR processing_state = %(processing_state)s)
+            AND (%(approval_state)s::dagapp.approval_state IS NULL OR approval_state = %(approval_state)s)
+            AND (%(box)s::box IS NULL OR (
+                bbox IS NOT NULL
+                AND (box(point(CASE WHEN bbox[1] > bbox[3] THEN -180 ELSE bbox[1] END, bbox[2]),
+                         point(CASE WHEN bbox[1] > bbox[3] THEN 180 ELSE bbox[3] END, bbox[4])) && %(box)s::box
+                     OR box(point(CASE WHEN bbox[1] > bbox[3] THEN -180 ELSE bbox[1] END, bbox[2]),
+                            point(CASE WHEN bbox[1] > bbox[3] THEN 180 ELSE bbox[3] END, bbox[4])) && %(other_box)s::box)
+                AND (bbox[1] <= bbox[3] OR bbox[1] <= %(east)s OR bbox[3] >= %(west)s))))
+    ORDER BY created_at DESC, asset_id DESC
+    LIMIT %(limit)s
+)
+SELECT page.*, newest.summary AS newest_version
+FROM page LEFT JOIN LATERAL (
+    SELECT to_jsonb(live) AS summary FROM dagapp.asset_versions AS live
+    WHERE live.asset_id = page.asset_id AND live.deleted_at IS NULL
+    ORDER BY version_ordinal DESC LIMIT 1
+) AS newest ON true
+ORDER BY page.created_at DESC, page.asset_id DESC;
+
+-- name: assets_by_text
+-- Assets whose refs have the words, and those whose live versions are described with them: of each the newest, and of
+-- both together the newest again. Versions are asked for one asset at a time (an EXISTS could become a table of all).
+WITH found AS (
+    (
+        SELECT created_at, asset_id FROM dagapp.geospatial_assets AS asset
+        WHERE to_tsvector('simple'::regconfig, platform_refs) @@ %(words)s::tsquery
+          AND (%(platform_id)s::text IS NULL OR platform_id = %(platform_id)s)
+          AND (%(refs)s::jsonb IS NULL OR platform_refs @> %(refs)s)
+          AND (%(data_type)s::dagapp.data_type IS NULL OR data_type = %(data_type)s)
+          AND (%(clearance_state)s::dagapp.clearance_state IS NULL OR clearance_state = %(clearance_state)s)
+          AND (%(with_deleted)s OR deleted_at IS NULL)
+          AND (created_at, asset_id)
+              < (coalesce(%(before_created_at)s::timestamptz, 'infinity'), coalesce(%(before_asset_id)s::text, ''))
+          AND (NOT %(of_versions)s OR (
+              SELECT true FROM dagapp.asset_versions AS version
+              WHERE version.asset_id = asset.asset_id AND version.deleted_at IS NULL
+                AND (%(processing_state)s::dagapp.processing_state IS NULL OR processing_state = %(processing_state)s)
+                AND (%(approval_state)s::dagapp.approval_state IS NULL OR approval_state = %(approval_state)s)
+                AND (%(box)s::box IS NULL OR (
+                    bbox IS NOT NULL
+                    AND (box(point(CASE WHEN bbox[1] > bbox[3] THEN -180 ELSE bbox[1] END, bbox[2]),
+                             point(CASE WHEN bbox[1] > bbox[3] THEN 180 ELSE bbox[3] END, bbox[4])) && %(box)s::box
+                         OR box(point(CASE WHEN bbox[1] > bbox[3] THEN -180 ELSE bbox[1] END, bbox[2]),
+                                point(CASE WHEN bbox[1] > bbox[3] THEN 180 ELSE bbox[3] END, bbox[4]))
+                            && %(other_box)s::box)
+                    AND (bbox[1] <= bbox[3] OR bbox[1] <= %(east)s OR bbox[3] >= %(west)s)))
+              LIMIT 1))
+        ORDER BY created_at DESC, asset_id DESC
+        LIMIT %(limit)s
+    )
+    UNION
+    (
+        SELECT created_at, asset_id FROM dagapp.geospatial_assets AS asset
+        WHERE EXISTS (
+              SELECT FROM dagapp.layer_metadata AS layer
+              JOIN dagapp.asset_versions AS described USING (asset_id, version_ordinal)
+              WHERE layer.asset_id = asset.asset_id AND described.deleted_at IS NULL
+                AND to_tsvector('simple'::regconfig, coalesce(title, '') || ' ' || coalesce(description, ''))
+                    @@ %(words)s::tsquery)
+          AND (%(platform_id)s::text IS NULL OR platform_id = %(platform_id)s)
+          AND (%(refs)s::jsonb IS NULL OR platform_refs @> %(refs)s)
+          AND (%(data_type)s::dagapp.data_type IS NULL OR data_type = %(data_type)s)
+          AND (%(clearance_state)s::dagapp.clearance_state IS NULL OR clearance_state = %(clearance_state)s)
+          AND (%(with_deleted)s OR deleted_at IS NULL)
+          AND (created_at, asset_id)
+              < (coalesce(%(before_created_at)s::timestamptz, 'infinity'), coalesce(%(before_asset_id)s::text, ''))
+          AND (NOT %(of_versions)s OR (
+              SELECT true FROM dagapp.asset_versions AS version
+              WHERE version.asset_id = asset.asset_id AND version.deleted_at IS NULL
+                AND (%(processing_state)s::dagapp.processing_state IS NULL OR processing_state = %(processing_state)s)
+                AND (%(approval_state)s::dagapp.approval_state IS NULL OR approval_state = %(approval_state)s)
+                AND (%(box)s::box IS NULL OR (
+                    bbox IS NOT NULL
+                    AND (box(point(CASE WHEN bbox[1] > bbox[3] THEN -180 ELSE bbox[1] END, bbox[2]),
+                             point(CASE WHEN bbox[1] > bbox[3] THEN 180 ELSE bbox[3] END, bbox[4])) && %(box)s::box
+                         OR box(point(CASE WHEN bbox[1] > bbox[3] THEN -180 ELSE bbox[1] END, bbox[2]),
+                                point(CASE WHEN bbox[1] > bbox[3] THEN 180 ELSE bbox[3] END, bbox[4]))
+                            && %(other_box)s::box)
+                    AND (bbox[1] <= bbox[3] OR bbox[1] <= %(east)s OR bbox[3] >= %(west)s)))
+              LIMIT 1))
+        ORDER BY created_at DESC, asset_id DESC
+        LIMIT %(limit)s
+    )
+    ORDER BY created_at DESC, asset_id DESC
+    LIMIT %(limit)s
+)
+SELECT asset.*, newest.summary AS newest_version
+FROM found JOIN dagapp.geospatial_assets AS asset USING (asset_id)
+LEFT JOIN LATERAL (
+    SELECT to_jsonb(live) AS summary FROM dagapp.asset_versions AS live
+    WHERE live.asset_id = found.asset_id AND live.deleted_at IS NULL
+    ORDER BY version_ordinal DESC LIMIT 1
+) AS newest ON true
+ORDER BY found.created_at DESC, found.asset_id DESC;
+
+-- name: asset_with_newest_version
+SELECT asset.*, newest.summary AS newest_version
+FROM dagapp.geospatial_assets AS asset
+LEFT JOIN LATERAL (
+    SELECT to_jsonb(live) AS summary FROM dagapp.asset_versions AS live
+    WHERE live.asset_id = asset.asset_id AND live.deleted_at IS NULL
+    ORDER BY version_ordinal DESC LIMIT 1
+) AS newest ON true
+WHERE asset.asset_id = %(asset_id)s;
+
+-- name: newest_versions_of_asset
+SELECT * FROM dagapp.asset_versions
+WHERE asset_id = %(asset_id)s AND version_ordinal < coalesce(%(before)s::int, 2147483647)
+ORDER BY version_ordinal DESC
+LIMIT %(limit)s;
+
+-- name: version_of_asset
+SELECT * FROM dagapp.asset_versions WHERE asset_id = %(asset_id)s AND version_ordinal = %(version_ordinal)s;
+
+-- name: superseded_revisions
+SELECT * FROM dagapp.asset_revisions
+WHERE asset_id = %(asset_id)s
+  AND version_ordinal = coalesce(%(version_ordinal)s, version_ordinal)
+  AND (version_ordinal, revision) < (coalesce(%(before_ordinal)s::int, 2147483647), coalesce(%(before_revision)s::int, 0))
+ORDER BY version_ordinal DESC, revision DESC
+LIMIT %(limit)s;
+
+-- name: history_of_asset
+SELECT * FROM dagapp.dag_job_events
+WHERE asset_id = %(asset_id)s AND event_id > %(after)s
+  AND (%(types)s::dagapp.event_type[] IS NULL OR event_type = ANY (%(types)s::dagapp.event_type[]))
+ORDER BY event_id
+LIMIT %(limit)s;
+
+-- name: newest_request_of_asset
+SELECT request_id FROM dagapp.platform_requests
+WHERE asset_id = %(asset_id)s
+ORDER BY created_at DESC
+LIMIT 1;
+
+-- name: request_of_job
+-- The one that the job was made for; of a job that came later (an export, say), the last one for its version.
+SELECT coalesce(
+    (SELECT request_id FROM dagapp.platform_requests WHERE job_id = %(job_id)s ORDER BY created_at DESC LIMIT 1),
+    (SELECT version.last_request_id
+     FROM dagapp.dag_jobs AS job JOIN dagapp.asset_versions AS version USING (asset_id, version_ordinal)
+     WHERE job.job_id = %(job_id)s)) AS request_id;
+
+-- name: request_by_id
+SELECT * FROM dagapp.platform_requests WHERE request_id = %(request_id)s;
+
+-- name: request_with_version_and_asset
+-- All from one moment: a request never seems to have ended while its version is under way.
+SELECT to_jsonb(request) AS request, to_jsonb(of_asset) AS version, to_jsonb(asset) AS asset
+FROM dagapp.platform_requests AS request
+JOIN dagapp.asset_versions AS of_asset USING (asset_id, version_ordinal)
+JOIN dagapp.geospatial_assets AS asset USING (asset_id)
+WHERE request.request_id = %(request_id)s;
+
+-- name: list_requests
+SELECT * FROM dagapp.platform_requests
+WHERE (%(platform_id)s::text IS NULL OR platform_id = %(platform_id)s)
+  AND (%(asset_id)s::text IS NULL OR asset_id = %(asset_id)s)
+  AND (%(status)s::dagapp.request_status IS NULL OR status = %(status)s)
+  AND (created_at, request_id) < (coalesce(%(before_created_at)s::timestamptz, 'infinity'),
+                                  coalesce(%(before_request_id)s::uuid, '00000000-0000-0000-0000-000000000000'))
+ORDER BY created_at DESC, request_id DESC
+LIMIT %(limit)s;
