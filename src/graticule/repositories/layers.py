@@ -18,6 +18,10 @@ class LayerMetadataRepository(Repository[LayerMetadata]):
     subject: ClassVar = "layer metadata"
     queries: ClassVar = QUERIES
 
+    async def write(self, row: LayerMetadata) -> LayerMetadata:
+        """Write a description anew, unless someone else has since it was read; the first one was at version 0."""
+        return await (self.replace(row) if row.version else self.insert(row.model_copy(update={"version": 1})))
+
 
 class LayerCatalogRepository(Repository[LayerCatalog]):
     """Reads and writes what the catalogue shows."""
@@ -29,6 +33,10 @@ class LayerCatalogRepository(Repository[LayerCatalog]):
     async def publish(self, entry: LayerCatalog) -> None:
         """Show this entry in place of the one before."""
         await self._execute("publish_layer", statements.parameters(entry))
+
+    async def of_asset(self, asset_id: AssetId) -> list[LayerCatalog]:
+        """Give what is shown of an asset."""
+        return await self._all("layers_of_asset", {"asset_id": asset_id})
 
     async def withdraw(self, asset_id: AssetId, version_ordinal: int) -> bool:
         """Show the entry no longer; False when it was not shown."""
