@@ -6,40 +6,69 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from fastapi import FastAPI
 
 from graticule.api import (
+    assets,
     bootstrap,
     callbacks,
+    clients,
+    commands,
     dead_letters,
+    deliveries,
     events,
     jobs,
+    metadata,
     operations,
+    platforms,
     staged,
+    stats,
+    submissions,
     workflows,
 )
 from graticule.config import Settings
 from graticule.core.channels import EVENTS
 from graticule.core.table import DatabaseRole
+from graticule.http.callers import install_access
 from graticule.http.database import LifespanPart, create_database_application
 from graticule.orchestrator.engine import Engine, create_engine
 from graticule.repositories.listener import Listener
+from graticule.services.asset_reading import AssetReader
 from graticule.services.bootstrap import BootstrapService
+from graticule.services.clients import ClientService
+from graticule.services.commands import CommandService
 from graticule.services.dead_letters import DeadLetterService
+from graticule.services.deliveries import DeliveryService
 from graticule.services.event_stream import EventStream
 from graticule.services.job_reading import JobReader
+from graticule.services.layer_metadata import LayerMetadataService
+from graticule.services.platform_statistics import PlatformStatistics
+from graticule.services.platforms import PlatformService
+from graticule.services.publishing import PublishingJobs
 from graticule.services.results import ResultIntake
+from graticule.services.reviews import ReviewService
+from graticule.services.service_tokens import ServiceTokens
 from graticule.services.statistics import StatisticsService
+from graticule.services.submissions import SubmissionService
 from graticule.storage.local import LocalStorage
 
 ROLE = DatabaseRole.ORCHESTRATOR
 ROUTERS = (
     bootstrap.router,
     jobs.router,
-    jobs.submitting,
+    submissions.router,
+    assets.router,
     events.router,
     workflows.router,
     callbacks.router,
     operations.router,
+    stats.router,
     dead_letters.router,
+    platforms.router,
+    metadata.router,
+    commands.router,
     staged.router,
+    deliveries.router,
+    deliveries.platform_secrets,
+    clients.router,
+    clients.noting,
 )
 
 
@@ -64,9 +93,12 @@ def create_api(
     parts: Sequence[LifespanPart] = (engine_running,),
 ) -> FastAPI:
     """Make the orchestrator's application for a database; `parts` run as long as it does."""
-    app = create_database_application("orchestrator", ROLE, settings, database_url, parts=[event_stream_open, *parts])
-    app.state.admin_key = settings.admin_key
-    app.state.worker_token = settings.worker_token
+    app = create_database_application(
+        "orchestrator", ROLE, settings, database_url, parts=[event_stream_open, clients.uses_noted, *parts]
+    )
+    service_tokens = ServiceTokens.of(settings.service_key)
+    access = install_access(app, app.state.database, settings, service_tokens=service_tokens)
+    app.state.clients = ClientService(app.state.database, on_change=access.forget)
     app.state.bootstrap = BootstrapService(owner_url or database_url, development=settings.development)
     _add_services(app, settings, database_url)
     for router in ROUTERS:
@@ -84,6 +116,15 @@ def _add_services(app: FastAPI, settings: Settings, database_url: str) -> None:
     app.state.job_reader = JobReader(database, engine.outputs)
     app.state.results = ResultIntake(database, LocalStorage(settings.storage_folder))
     app.state.dead_letters = DeadLetterService(database)
+    app.state.deliveries = DeliveryService(database, settings)
     app.state.statistics = StatisticsService(database, threshold_seconds=settings.orphan_threshold_seconds)
+    app.state.platform_statistics = PlatformStatistics(database)
+    app.state.platforms = PlatformService(database)
+    app.state.metadata = LayerMetadataService(database)
+    app.state.commands = CommandService(database, app.state.bootstrap)
+    app.state.assets = AssetReader(database)
+    app.state.submissions = SubmissionService(database, engine.jobs, engine.workflows)
+    app.state.reviews = ReviewService(database, PublishingJobs(engine.jobs, engine.workflows))
+    app.state.serve_url = None if settings.serve_url is None else str(settings.serve_url.get_secret_value())
     listener = Listener(database_url, ROLE, [EVENTS], name="graticule-orchestrator-events")
     app.state.events = EventStream(database, listener)

@@ -29,10 +29,6 @@ router = APIRouter(
     dependencies=[OperatorOnly],
     responses=problem_responses(401, 403, 422, 503),
 )
-submitting = APIRouter(
-    prefix="/api/v1", tags=["jobs"], dependencies=[OperatorOnly], responses=problem_responses(401, 403, 422, 503)
-)
-
 JobPath = Annotated[JobKey, Path(description="The job.")]
 IdempotencyKey = Annotated[
     Short | None, Header(description="A second submission with the same key gives the job of the first.", min_length=1)
@@ -56,7 +52,6 @@ class Retry(BaseModel):
 
 
 @router.post("", status_code=201, responses=_SUBMITTED)
-@submitting.post("/submit", status_code=201, responses=_SUBMITTED)
 async def submit(
     submission: Submission,
     service: Jobs,

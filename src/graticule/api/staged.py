@@ -1,11 +1,9 @@
-"""The staged form of the older API: `/api/jobs/submit/{workflow_id}` and `/api/jobs/status/{job_id}`; and the short
-form `/api/v1/status/{job_id}`. Operators only."""
+"""The staged form of the older API: `/api/jobs/submit/{workflow_id}`, `/api/jobs/status/{job_id}`. Operators only."""
 
-from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel
 
 from graticule.api.access import Operator, OperatorOnly
 from graticule.api.jobs import IdempotencyKey, JobPath, Resubmit
@@ -14,7 +12,7 @@ from graticule.core.ids import JobId, WorkflowId
 from graticule.core.models.fields import JsonObject, Short
 from graticule.core.states import JobStatus
 from graticule.http.problems import problem_responses
-from graticule.services.job_reading import JobDetail, Progress
+from graticule.services.job_reading import JobInBrief
 from graticule.services.jobs import Submission
 
 router = APIRouter(
@@ -30,21 +28,6 @@ class Accepted(BaseModel):
     status: JobStatus
     created: bool
     status_url: str
-
-
-class Status(BaseModel):
-    """How a job is, in short."""
-
-    job_id: JobId
-    workflow_id: WorkflowId
-    status: JobStatus
-    progress: Progress
-    result: JsonValue
-    error: str | None
-    created_at: datetime
-    started_at: datetime | None
-    ended_at: datetime | None
-    updated_at: datetime
 
 
 @router.post(
@@ -77,16 +60,6 @@ async def submit(
 
 
 @router.get("/api/jobs/status/{job_id}")
-async def status(job_id: JobPath, reader: Reader) -> Status:
+async def status(job_id: JobPath, reader: Reader) -> JobInBrief:
     """Tell how a job is."""
-    return _status(await reader.job(job_id))
-
-
-@router.get("/api/v1/status/{job_id}", tags=["jobs"])
-async def short_status(job_id: JobPath, reader: Reader) -> Status:
-    """Tell how a job is, in short."""
-    return _status(await reader.job(job_id))
-
-
-def _status(job: JobDetail) -> Status:
-    return Status.model_validate({**dict(job), "error": job.error_message})
+    return JobInBrief.of(await reader.job(job_id))

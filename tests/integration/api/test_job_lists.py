@@ -113,7 +113,7 @@ async def test_a_list_shows_every_other_field_as_the_job_itself_does(
     assert {name: job[name] for name in item if name != "omitted"} == {
         name: value for name, value in item.items() if name != "omitted"
     }
-    assert [name for name, value in item.items() if value is None] == ["asset_id", "version_ordinal"]
+    assert [name for name, value in item.items() if value is None] == ["asset_id", "version_ordinal", "purpose"]
 
 
 async def test_a_list_shows_every_field_of_a_node(admin_client: httpx.AsyncClient, connection: Connection) -> None:

@@ -97,7 +97,8 @@ async def test_a_workflow_whose_file_is_broken_is_told_with_the_file_and_the_rea
 ) -> None:
     file = api.home / "workflows" / "flows.yaml"
     file.write_text(BAD)
-    first = (await api.client.post(f"{WORKFLOWS}/reload")).json()["problems"][0]
+    problems = (await api.client.post(f"{WORKFLOWS}/reload")).json()["problems"]
+    first = next(problem for problem in problems if problem["file"] == str(file))
     answer = await api.client.request(method, path, json=body)
     assert answer.status_code == 404
     found = answer.json()  # operators are told where the file is, as they are by the list
