@@ -1,0 +1,304 @@
+"""`/api/proxy/…`: operators reach the configured processes behind the gateway, and nothing else. Operators only.
+
+What goes through is a choice, never a remainder: of a request's and of an answer's headers only those named here are
+passed on. The caller's credentials stay here; to the orchestrator goes a service token that speaks for the caller.
+"""
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncGenerator, Mapping
+from typing import Annotated, Any, Final, Literal, Self, cast
+from urllib.parse import quote
+
+import httpx
+from fastapi import APIRouter, Depends, Path, Request
+from pydantic import BaseModel, Field
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from graticule.core.cancellation import end_tasks
+from graticule.core.errors import InvalidInput, NotFound, Unavailable
+from graticule.core.permissions import Caller
+from graticule.gateway.forwarding import (
+    ANSWER_SECONDS,
+    CONNECT_SECONDS,
+    CONNECTIONS,
+    Orchestrator,
+    trace_headers,
+)
+from graticule.http.callers import CallerWhoOperates
+from graticule.http.problems import problem_responses
+from graticule.http.sse import MEDIA_TYPE as EVENT_STREAM
+from graticule.logs import get_logger
+from graticule.services.service_tokens import HEADER
+
+ORCHESTRATOR: Final = "orchestrator"
+PREFIX: Final = "/api/proxy"
+METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+PROBE_SECONDS: Final = 2.0
+
+SENT_ON: Final = (
+    "accept",
+    "accept-language",
+    "content-type",
+    "content-encoding",
+    "content-length",
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "if-unmodified-since",
+    "idempotency-key",
+    "last-event-id",
+    "range",
+)
+SENT_BACK: Final = (
+    "accept-ranges",
+    "allow",
+    "content-disposition",
+    "content-encoding",
+    "content-language",
+    "content-length",
+    "content-range",
+    "content-type",
+    "etag",
+    "last-modified",
+    "retry-after",
+    "vary",
+)
+# A page of another process must not act as one of ours; and nginx would hold the events of a stream back.
+ADDED: Final[Mapping[str, str]] = {"Content-Security-Policy": "sandbox", "X-Accel-Buffering": "no"}
+
+_TRICKS: Final = re.compile(rb"%(?:2f|5c|25|00)", re.IGNORECASE)
+_NEVER_IN_A_PATH: Final = re.compile(r"[\x00-\x1f\x7f\\%]")
+
+_log = get_logger(__name__)
+
+
+class TargetHealth(BaseModel):
+    """Whether a target answers."""
+
+    ok: bool
+    duration_ms: float
+    status: int | None = Field(None, description="What its liveness probe answered.")
+    reason: str | None = None
+
+
+class ProxyHealth(BaseModel):
+    """Whether the configured targets answer; where they are is not told."""
+
+    status: Literal["healthy", "unhealthy"]
+    targets: dict[str, TargetHealth]
+
+
+class Proxy:
+    """Passes requests on to the configured targets, for as long as the application runs."""
+
+    def __init__(self, targets: Mapping[str, str], orchestrator: Orchestrator, *, streams: bool = True) -> None:
+        """Make a proxy; without `streams` it refuses event streams, for servers that collect a whole answer."""
+        self._targets = {name: httpx.URL(address.rstrip("/")) for name, address in targets.items()}
+        self._orchestrator = orchestrator
+        self._client: httpx.AsyncClient | None = None
+        self._streams = streams
+
+    async def __aenter__(self) -> Self:
+        self._client = httpx.AsyncClient(
+            timeout=httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS),
+            limits=httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=20),
+            follow_redirects=False,
+            trust_env=False,
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+
+    @property
+    def client(self) -> httpx.AsyncClient:
+        """Give the client that reaches the targets."""
+        if self._client is None:
+            raise Unavailable("The gateway is not running yet, or not any more.")
+        return self._client
+
+    async def pass_on(self, target: str, path: str, request: Request, caller: Caller) -> "PassedOn":
+        """Send a request on, and give the answer as it comes in."""
+        base = self._targets.get(target)
+        if base is None:
+            raise NotFound(f"There is no target '{target[:64]}'.", hint="`GET /api/proxy/health` lists the targets.")
+        listens = EVENT_STREAM in request.headers.get("accept", "")
+        sent = self.client.build_request(
+            request.method,
+            _address(base, path, request),
+            headers=self._headers(target, request, caller),
+            content=request.stream() if _has_body(request) else None,
+            timeout=httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS, read=None if listens else ANSWER_SECONDS),
+        )
+        answer = await self._answer(target, sent)
+        if _is_event_stream(answer) and not self._streams:
+            await answer.aclose()
+            raise InvalidInput("Event streams are not passed on here.", hint="Ask for the events in pages.")
+        return PassedOn(answer, target, base, request.app.state.stopping)
+
+    def _headers(self, target: str, request: Request, caller: Caller) -> dict[str, str]:
+        sent = {name: request.headers[name] for name in SENT_ON if name in request.headers}
+        sent |= {"accept-encoding": "identity", "user-agent": "graticule-gateway", **trace_headers(request)}
+        if target == ORCHESTRATOR:
+            sent[HEADER] = self._orchestrator.token(caller)
+        return sent
+
+    async def _answer(self, target: str, sent: httpx.Request) -> httpx.Response:
+        try:
+            return await self.client.send(sent, stream=True)
+        except httpx.TransportError as error:
+            raise Unavailable(
+                f"The target '{target}' does not answer.", hint="Try again.", detail=repr(error)
+            ) from error
+
+    async def health(self) -> ProxyHealth:
+        """Ask all targets at once whether they are alive."""
+        found = await asyncio.gather(*(self._probe(base) for base in self._targets.values()))
+        status: Literal["healthy", "unhealthy"] = "healthy" if all(each.ok for each in found) else "unhealthy"
+        return ProxyHealth(status=status, targets=dict(zip(self._targets, found, strict=True)))
+
+    async def _probe(self, base: httpx.URL) -> TargetHealth:
+        began = time.perf_counter()
+        status, reason = None, None
+        try:
+            async with asyncio.timeout(PROBE_SECONDS), self.client.stream("GET", f"{base}/livez") as answer:
+                status = answer.status_code
+        except TimeoutError:
+            reason = f"no answer within {PROBE_SECONDS:g} s"
+        except httpx.TransportError as error:
+            _log.info("a target does not answer", error=repr(error))
+            reason = "cannot be reached"
+        milliseconds = round((time.perf_counter() - began) * 1000, 1)
+        return TargetHealth(ok=status == 200, duration_ms=milliseconds, status=status, reason=reason)
+
+
+class PassedOn(StreamingResponse):
+    """A target's answer on its way to the caller; it ends when either goes, or when the gateway stops."""
+
+    def __init__(self, answer: httpx.Response, target: str, base: httpx.URL, stopping: asyncio.Event) -> None:
+        chunks = answer.aiter_raw()
+        body = _until_stopped(chunks, stopping) if _is_event_stream(answer) else chunks
+        super().__init__(body, answer.status_code, _headers_back(answer, target, base))
+        self._answer = answer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the answer on, and let go of the target in any case."""
+        try:
+            await super().__call__(scope, receive, send)
+        except httpx.TransportError as error:  # half an answer is out: only cutting the connection tells the caller
+            _log.warning("a target broke off", error=repr(error))
+            raise
+        finally:
+            await self._answer.aclose()
+
+
+def _is_event_stream(answer: httpx.Response) -> bool:
+    return str(answer.headers.get("content-type", "")).startswith(EVENT_STREAM)
+
+
+async def _until_stopped(chunks: Any, stopping: asyncio.Event) -> AsyncGenerator[bytes, None]:
+    stop: asyncio.Future[Any] = asyncio.ensure_future(stopping.wait())
+    following: asyncio.Future[Any] | None = None
+    try:
+        while not stop.done():
+            following = asyncio.ensure_future(anext(chunks))
+            await asyncio.wait({stop, following}, return_when=asyncio.FIRST_COMPLETED)
+            if following.done():
+                yield following.result()
+    except StopAsyncIteration:
+        return
+    finally:
+        await end_tasks(stop, *filter(None, [following]))
+
+
+def _has_body(request: Request) -> bool:
+    return "transfer-encoding" in request.headers or request.headers.get("content-length", "0") != "0"
+
+
+def _address(base: httpx.URL, path: str, request: Request) -> httpx.URL:
+    """Give the address at the target; the path leads downwards from the target's own, whatever is written in it."""
+    if _TRICKS.search(request.scope.get("raw_path") or b"") or _NEVER_IN_A_PATH.search(path):
+        raise InvalidInput("This path is not passed on.", hint="Write it without encoded separators and '%'.")
+    parts = path.split("/")
+    if any(part in {".", ".."} for part in parts) or "" in parts[:-1]:
+        raise InvalidInput("This path is not passed on.", hint="Write it without empty parts, '.' and '..'.")
+    query: bytes = request.scope.get("query_string", b"")
+    written = "/".join(quote(part, safe="@:$,+=!*()~") for part in parts).encode()
+    begin = base.raw_path.partition(b"?")[0].rstrip(b"/")
+    try:
+        return base.copy_with(raw_path=begin + b"/" + written + (b"?" + query if query else b""))
+    except (httpx.InvalidURL, UnicodeDecodeError):
+        raise InvalidInput("This address is not passed on.", hint="Shorten it, and percent-encode the query.") from None
+
+
+def _headers_back(answer: httpx.Response, target: str, base: httpx.URL) -> dict[str, str]:
+    kept = {name: answer.headers[name] for name in SENT_BACK if name in answer.headers}
+    location = _location(answer, target, base)
+    return {**kept, **ADDED, **({} if location is None else {"Location": location})}
+
+
+def _location(answer: httpx.Response, target: str, base: httpx.URL) -> str | None:
+    """Give where a target leads to, as it is reached from here; None when that is not within the target."""
+    try:
+        there = answer.url.join(answer.headers.get("location", ""))
+    except httpx.InvalidURL:
+        return None
+    if "location" not in answer.headers or _origin(there) != _origin(base):
+        return None
+    root = base.path.rstrip("/") + "/"
+    if not there.path.startswith(root):
+        return None
+    raw = there.raw_path.decode("ascii").removeprefix(quote(root))
+    return f"{PREFIX}/{target}/{raw}"
+
+
+def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port
+
+
+def _proxy(request: Request) -> Proxy:
+    return cast("Proxy", request.app.state.proxy)
+
+
+TheProxy = Annotated[Proxy, Depends(_proxy)]
+Target = Annotated[str, Path(max_length=64, description="The name of a configured target.", examples=[ORCHESTRATOR])]
+TargetPath = Annotated[str, Path(max_length=2048, description="The path at the target.", examples=["api/v1/queues"])]
+
+router = APIRouter(prefix=PREFIX, tags=["proxy"], responses=problem_responses(401, 403, 429, 503))
+
+
+@router.get("/health")
+async def proxy_health(proxy: TheProxy, caller: CallerWhoOperates) -> ProxyHealth:
+    """Tell whether the configured targets answer."""
+    return await proxy.health()
+
+
+async def pass_on(
+    target: Target, path: TargetPath, request: Request, proxy: TheProxy, caller: CallerWhoOperates
+) -> PassedOn:
+    """Forward a request to a configured target, and give its answer."""
+    return await proxy.pass_on(target, path, request, caller)
+
+
+_ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"description": "What the target answered.", "content": {"*/*": {"schema": {}}}},
+    "2XX": {"description": "What the target answered."},
+    "3XX": {"description": "The target leads elsewhere; `Location` is an address of this proxy, or left out."},
+    **problem_responses(404, 413, 422),
+}
+
+for _method in METHODS:
+    router.add_api_route(
+        "/{target}/{path:path}",
+        pass_on,
+        methods=[_method],
+        response_model=None,
+        responses=_ANSWERS,
+        operation_id=f"proxy_{_method.lower()}",
+        summary=f"Forward a {_method} request",
+        response_class=StreamingResponse,
+    )

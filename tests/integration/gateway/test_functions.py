@@ -1,0 +1,146 @@
+"""The gateway under the Azure Functions host: called as the host does, against a real database."""
+
+import asyncio
+import json
+import runpy
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from azure.functions import AsgiFunctionApp, AuthLevel, HttpRequest, HttpResponse
+from starlette.types import Message, Receive, Scope, Send
+from tests.conftest import TestDatabase
+from tests.integration.gateway.front import NOWHERE, address, headers_of, settings_of
+
+from graticule.config import DatabaseUrl
+from graticule.core.errors import ConfigurationError
+from graticule.core.table import DatabaseRole
+from graticule.gateway import functions
+from graticule.gateway.functions import HostedApplication, create_function_app
+
+FOLDER = Path(__file__).parents[3] / "deploy" / "azure" / "functions"
+Called = Callable[..., Awaitable[HttpResponse]]
+
+
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the logging of the tests as it is."""
+    monkeypatch.setattr(functions, "configure_logging", lambda *_: None)
+
+
+class Host:
+    """What the Functions host does: it indexes the functions once, and calls the one that there is."""
+
+    def __init__(self, app: AsgiFunctionApp) -> None:
+        self.app: Any = app
+        (function,) = app.get_functions()
+        bindings: list[Any] = function.get_bindings()
+        (trigger,) = [binding for binding in bindings if "trigger" in binding.type.lower()]
+        assert trigger.auth_level is AuthLevel.ANONYMOUS
+        assert trigger.route == "/{*route}"
+        self._function: Called = function.get_user_function()
+
+    async def ask(self, who: str | None, path: str, method: str = "GET", body: Any = None) -> HttpResponse:
+        request = HttpRequest(
+            method=method,
+            url=f"https://gateway.example{path}",
+            headers={"Content-Type": "application/json", "X-Forwarded-For": "1.2.3.4, 5.6.7.8:999", **headers_of(who)},
+            params={},
+            body=b"" if body is None else json.dumps(body).encode(),
+        )
+        return await self._function(request, None)
+
+    async def stop(self) -> None:
+        if self.app.startup_task_done:
+            async with asyncio.timeout(10):
+                await self.app.middleware.notify_shutdown()
+            self.app.startup_task_done = False  # it would do the same when it is collected, in another loop
+
+
+@pytest.fixture
+async def host(database: TestDatabase, tmp_path: Path) -> AsyncIterator[Host]:
+    settings = settings_of(
+        tmp_path,
+        database_url=DatabaseUrl(database.url(DatabaseRole.GATEWAY)),
+        orchestrator_url=address(NOWHERE),
+    )
+    host = Host(create_function_app(settings))
+    yield host
+    await host.stop()
+
+
+async def test_requests_are_answered_from_the_database(host: Host) -> None:
+    first = await asyncio.gather(*(host.ask("partner", "/api/platforms") for _ in range(5)))  # a cold start
+    assert [answer.status_code for answer in first] == [200] * 5, first[0].get_body()
+    assert [each["platform_id"] for each in json.loads(first[0].get_body())["items"]] == ["ddh"]
+    assert first[0].headers["x-content-type-options"] == "nosniff"
+    assert (await host.ask(None, "/api/readyz")).status_code == 200
+    unknown = await host.ask(None, "/api/assets?limit=1")
+    assert (unknown.status_code, unknown.mimetype) == (401, "application/problem+json")
+    found = await host.ask("operator", "/api/status/lookup?correlation_id=caf%C3%A9")
+    assert json.loads(found.get_body()) == {"requests": [], "jobs": []}
+
+
+async def test_changes_are_forwarded_from_there_too(host: Host) -> None:
+    body = {"clearance_level": "ouo"}
+    answer = await host.ask("reviewer", f"/api/assets/{'0' * 32}/clearance", "POST", body)
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+
+
+async def test_the_lifespan_runs_once_however_many_requests_come_first() -> None:
+    began: list[str] = []
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await receive()
+            began.append("began")
+            await asyncio.sleep(0)
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+            began.append("ended")
+            await send({"type": "lifespan.shutdown.complete"})
+            return
+        assert began == ["began"]
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": repr(scope["client"]).encode()})
+
+    host = Host(AsgiFunctionApp(app=HostedApplication(application), http_auth_level=AuthLevel.ANONYMOUS))
+    answers = await asyncio.gather(*(host.ask(None, "/") for _ in range(3)))
+    assert {answer.get_body() for answer in answers} == {b"('5.6.7.8', 0)"}  # not what the caller itself has written
+    await host.stop()
+    assert began == ["began", "ended"]
+
+
+async def test_a_start_that_fails_is_told_to_all_who_wait() -> None:
+    told: list[Message] = []
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "lifespan.startup.failed"})
+
+    async def receive() -> Message:
+        return {"type": "lifespan.startup"}
+
+    async def send(message: Message) -> None:
+        told.append(message)
+
+    hosted = HostedApplication(application)
+    await asyncio.gather(*(hosted({"type": "lifespan"}, receive, send) for _ in range(2)))
+    assert [message["type"] for message in told] == ["lifespan.startup.failed"] * 2
+
+
+def test_without_the_package_or_a_database_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigurationError, match="GRATICULE_DATABASE_URL"):
+        create_function_app(settings_of(tmp_path))
+    monkeypatch.setitem(sys.modules, "azure.functions", None)
+    with pytest.raises(ConfigurationError, match=r"graticule\[azure\]"):
+        create_function_app(settings_of(tmp_path))
+
+
+def test_the_project_is_one_that_the_host_understands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRATICULE_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/nowhere")
+    assert isinstance(runpy.run_path(str(FOLDER / "function_app.py"))["app"], AsgiFunctionApp)
+    host = json.loads((FOLDER / "host.json").read_text())
+    assert host["version"] == "2.0"
+    assert host["extensions"]["http"]["routePrefix"] == ""

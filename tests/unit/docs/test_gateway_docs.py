@@ -1,0 +1,38 @@
+"""docs/gateway.md names every endpoint of the gateway, and shows submissions that are understood."""
+
+import json
+import re
+
+from tests.unit.docs.pages import DOCS, blocks, code, links, page, table
+
+from graticule.config import Settings
+from graticule.core.exchange import PlatformSubmission
+from graticule.core.models.platform import Platform
+from graticule.core.partner_fields import translate
+from graticule.gateway.app import create_gateway
+
+PAGE = page("gateway.md")
+ELSEWHERE = {"/", "/livez", "/readyz", "/health"}  # those that every process has
+DDH = Platform.model_validate({**Platform.table.seeds[0], "created_at": "2026-01-01", "updated_at": "2026-01-01"})
+
+
+def test_every_endpoint_is_told() -> None:
+    document = create_gateway(Settings(), "postgresql://nobody@127.0.0.1:1/nowhere").openapi()
+    offered = {
+        f"{'ANY' if '/proxy/{' in path else method.upper()} {path}"
+        for path, item in document["paths"].items()
+        for method in item
+        if path not in ELSEWHERE
+    }
+    assert {code(row[0]) for row in table(PAGE, "| endpoint | who | what |")} == offered
+
+
+def test_both_forms_of_a_submission_come_to_the_same() -> None:
+    bodies = [json.loads(body) for body in re.findall(r"-d '(\{.*?\})'", "".join(blocks(PAGE, "console")), re.DOTALL)]
+    forms = [PlatformSubmission.model_validate(translate(DDH, body)) for body in bodies if "data_type" in body]
+    assert len(forms) == 2
+    assert forms[0] == forms[1]
+
+
+def test_every_link_leads_somewhere() -> None:
+    assert [target for target in links(PAGE) if not (DOCS / target.partition("#")[0]).exists()] == []
