@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graticule.cli.asking import AsJson, ServerAddress, as_typed, ask, ask_all, page_size, print_json
 from graticule.cli.console import done, print_columns, say
-from graticule.cli.jobs import AsJson, ServerAddress, call, print_json
 
 if TYPE_CHECKING:
-    from graticule.cli.client import Document
+    from graticule.client import Document
 
 app = typer.Typer()
 Letter = Annotated[str, typer.Argument(metavar="ID", help="The id, as the list shows it.")]
@@ -27,7 +27,7 @@ def dead_letters(context: typer.Context) -> None:
     Mend the cause and requeue it, or discard it.
     """
     if context.invoked_subcommand is None:
-        list_letters()
+        as_typed(context, "list")
 
 
 @app.command("list")
@@ -38,7 +38,9 @@ def list_letters(
     as_json: AsJson = False,
 ) -> None:
     """List dead letters, newest first: what was given up, in which queue, after how many deliveries, and why."""
-    found = call(server, lambda client: client.dead_letters(limit, queue))
+    from graticule.client import calls, documents
+
+    found = ask_all(server, documents(calls.list_dead_letters(queue=queue, limit=page_size(limit))), limit)
     if as_json:
         print_json(found)
     elif not found:
@@ -63,7 +65,9 @@ def requeue(letter: Letter, server: ServerAddress = None) -> None:
 
       graticule dead-letters requeue 019c5c1e3fd07e0c1d4b2a990f1c6a55_split__3_0
     """
-    call(server, lambda client: client.settle_dead_letter(letter, "requeue"))
+    from graticule.client import calls
+
+    ask(server, calls.requeue_dead_letter(letter))
     done(f"{letter} is in its queue again.")
 
 
@@ -78,5 +82,7 @@ def discard(letter: Letter, server: ServerAddress = None) -> None:
 
       graticule dead-letters discard 019c5c1e3fd07e0c1d4b2a990f1c6a55_split__3_0
     """
-    call(server, lambda client: client.settle_dead_letter(letter, "discard"))
+    from graticule.client import calls
+
+    ask(server, calls.discard_dead_letter(letter))
     done(f"{letter} is discarded.")

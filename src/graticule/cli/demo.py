@@ -4,19 +4,19 @@ import os
 import shutil
 import sys
 import time
-from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from rich.table import Table
 
+from graticule.cli.asking import MOST_ITEMS
 from graticule.cli.console import done, out, say
 from graticule.cli.processes import GATEWAY_PORT
 from graticule.cli.settings import load_settings
 from graticule.cli.up import run_until_signal
 
 if TYPE_CHECKING:
-    from graticule.cli.client import Document
     from graticule.cli.installation import Installation
+    from graticule.client import Document
     from graticule.config import Settings
 
 WORKFLOW: Final = "demo"
@@ -78,19 +78,22 @@ def _health(health: "Document", address: str) -> tuple[str, str, str, str]:
 
 async def _show_job(running: "Installation") -> None:
     """Submit the demonstration and show it to its end; in a terminal, then also what the audit trail says of it."""
-    from graticule.cli.client import ApiClient, Server
     from graticule.cli.event_lines import FoldedLines
+    from graticule.cli.server import Server, connected
     from graticule.cli.watch import watch_job
+    from graticule.client import calls, documents
+    from graticule.services.jobs import Submission
 
-    async with ApiClient(Server(running.orchestrator, running.admin_key.value)) as client:
-        job, _ = await client.submit({"workflow_id": WORKFLOW, "input_params": INPUTS, "submitted_by": "demo"})
+    async with connected(Server(running.orchestrator, running.admin_key.value)) as client:
+        wanted = Submission(workflow_id=WORKFLOW, input_params=dict(INPUTS), submitted_by="demo")
+        job = (await client.send(calls.submit_job(wanted))).job
         done(f"Submitted the workflow {WORKFLOW}: a conditional, and a fan-out of tasks that fail by chance.")
         out.print()
-        await watch_job(client, job["job_id"])
+        await watch_job(client, job.job_id)
         if out.is_terminal:  # elsewhere the lines were printed as they came
             out.print("\n Every step left an event, in short:\n")
-            lines = FoldedLines(datetime.fromisoformat(job["created_at"]))
-            async for event in client.events(job["job_id"]):
+            lines = FoldedLines(job.created_at)
+            async for event in client.pages(documents(calls.list_job_events(job.job_id, limit=MOST_ITEMS))):
                 for line in lines.take(event):
                     out.print(line, soft_wrap=True)
     out.print()

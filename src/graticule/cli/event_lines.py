@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final
 
-from graticule.cli.client import Document
 from graticule.cli.job_picture import CHILD, Children, static_node
+from graticule.client import Document
 
 SHOWN_RETRIES: Final = 3  # of each fan-out; the others are counted
 QUARTERS: Final = 4

@@ -5,17 +5,18 @@ import contextlib
 import itertools
 import os
 import secrets
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
+from pydantic import SecretStr
 
 from graticule.cli.local_database import Announce, DatabaseUrls, local_database
 from graticule.cli.running import RunningInstallation, noted
 from graticule.cli.settings import absolute_home
 from graticule.cli.supervisor import GRACE_SECONDS, Child, start_log
-from graticule.config import Settings
+from graticule.config import HttpAddress, Settings
 from graticule.core.errors import ConfigurationError, Unavailable
 from graticule.embedded.files import write_atomically
 from graticule.embedded.location import prepare_home
@@ -33,6 +34,8 @@ NOT_INHERITED = frozenset(
         "GRATICULE_RUN_MODE",
         "GRATICULE_OWNER_DATABASE_URL",
         "GRATICULE_ADMIN_KEY",
+        "GRATICULE_SERVICE_KEY",
+        "GRATICULE_WEBHOOK_SECRET",
         "GRATICULE_WORKER_TOKEN",
         "POSTGRES_PASSWORD",
         "GRATICULE_POSTGRES_PASSWORD",
@@ -161,29 +164,59 @@ def admin_key(settings: Settings, home: Path) -> AdminKey:
     if settings.admin_key is not None:
         return AdminKey("GRATICULE_ADMIN_KEY", settings.admin_key.get_secret_value(), is_new=False)
     path = home / "admin.key"
+    is_new = not path.exists()
+    return AdminKey(path, kept_secret(None, path), is_new=is_new)
+
+
+def kept_secret(given: SecretStr | None, path: Path) -> str:
+    """Give a secret: the one that is set, or the data folder's, which is made on the first start."""
+    if given is not None:
+        return given.get_secret_value()
     if path.exists():
-        return AdminKey(path, path.read_text(encoding="ascii").strip(), is_new=False)
+        return path.read_text(encoding="ascii").strip()
     value = secrets.token_urlsafe(32)
     write_atomically(path, value + "\n", mode=0o600)
-    return AdminKey(path, value, is_new=True)
+    return value
 
 
 def _environments(settings: Settings, running: Installation, urls: DatabaseUrls) -> Mapping[str, dict[str, str]]:
-    """Give each process what it may know: only the orchestrator the key, and of the embedded logins each its own."""
+    """Give each process what it may know: the workers no keys, and of the embedded logins each its own."""
     shared = {name: value for name, value in os.environ.items() if name.upper() not in NOT_INHERITED}
     shared["GRATICULE_HOME"] = str(running.home)
     token = settings.worker_token
     reporting = {} if token is None else {"GRATICULE_WORKER_TOKEN": token.get_secret_value()}
+    callers = {
+        "GRATICULE_ADMIN_KEY": running.admin_key.value,
+        "GRATICULE_SERVICE_KEY": kept_secret(settings.service_key, running.home / "service.key"),
+        "GRATICULE_PUBLIC_URL": _told(settings.public_url) or running.gateway,
+    }
     orchestrator = {
         "GRATICULE_DATABASE_URL": urls.orchestrator,
         "GRATICULE_OWNER_DATABASE_URL": urls.owner,
-        "GRATICULE_ADMIN_KEY": running.admin_key.value,
+        "GRATICULE_WEBHOOK_SECRET": kept_secret(settings.webhook_secret, running.home / "webhook.key"),
+    }
+    gateway = {
+        "GRATICULE_DATABASE_URL": urls.gateway,
+        "GRATICULE_ORCHESTRATOR_URL": running.orchestrator,
+        "GRATICULE_PROXY_TARGETS": ",".join(_targets(settings, running)),
     }
     return {
-        "orchestrator": shared | reporting | orchestrator,
-        "gateway": shared | {"GRATICULE_DATABASE_URL": urls.gateway},
+        "orchestrator": shared | reporting | callers | orchestrator,
+        "gateway": shared | callers | gateway,
         "worker": shared | reporting | {"GRATICULE_DATABASE_URL": urls.worker},
     }
+
+
+def _targets(settings: Settings, running: Installation) -> Iterator[str]:
+    """Name what operators reach through the gateway: the workers, and what else is configured."""
+    workers = {f"worker-{number}": address for number, address in enumerate(running.workers, start=1)}
+    configured = {name: str(address.get_secret_value()) for name, address in settings.proxy_targets.items()}
+    for name, address in {**workers, **configured}.items():
+        yield f"{name}={address}"
+
+
+def _told(address: HttpAddress | None) -> str | None:
+    return None if address is None else str(address.get_secret_value())
 
 
 @contextlib.asynccontextmanager

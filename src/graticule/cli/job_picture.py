@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
-from graticule.cli.client import Document
+from graticule.client import Document
 
 ENDED: Final = frozenset({"completed", "failed", "cancelled"})
 CHILD: Final = "__"  # stands in the name of a fan-out's child, and in no other

@@ -8,8 +8,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
-from graticule.cli.client import Document
 from graticule.cli.job_picture import JobPicture, Retry, seconds_between, told_seconds
+from graticule.client import Document
 
 SIGNS: Final = {
     "pending": ("○", "dim"),

@@ -1,44 +1,30 @@
 """`graticule submit`, `jobs`, `watch`, `events`, `cancel`, `retry`: jobs from the command line."""
 
-import asyncio
 import contextlib
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graticule.cli.asking import (
+    MOST_ITEMS,
+    AsJson,
+    ServerAddress,
+    ask,
+    ask_all,
+    page_size,
+    print_json,
+    with_client,
+)
 from graticule.cli.console import done, out, print_columns, say
-from graticule.cli.settings import load_settings
 from graticule.core.states import JobStatus
 
 if TYPE_CHECKING:
-    from graticule.cli.client import ApiClient, Document
+    from graticule.client import AsyncClient, Document
 
-T = TypeVar("T")
-
-ServerAddress = Annotated[
-    str | None,
-    typer.Option(
-        "--server",
-        envvar="GRATICULE_API_URL",
-        help="The orchestrator's address; by default that of what runs in the data folder.",
-    ),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="The job's id.")]
-
-
-def call(server: str | None, action: "Callable[[ApiClient], Awaitable[T]]") -> T:
-    """Run an action with a client of the server that is meant."""
-    from graticule.cli.client import ApiClient, Server
-
-    async def run() -> T:
-        async with ApiClient(Server.locate(load_settings(), server)) as client:
-            return await action(client)
-
-    return asyncio.run(run())
 
 
 def submit(
@@ -79,7 +65,7 @@ def submit(
 
     wanted = Wanted(workflow, param or [], params_file, key, priority, resubmit)
     with _watching() if watch else contextlib.nullcontext():
-        _finish(call(server, lambda client: submit_job(client, wanted, watch=watch, as_json=as_json)), watch)
+        _finish(with_client(server, lambda client: submit_job(client, wanted, watch=watch, as_json=as_json)), watch)
 
 
 def _finish(job: "Document", watched: bool) -> None:
@@ -104,13 +90,13 @@ def watch(job: JobArgument, server: ServerAddress = None) -> None:
     Exits with 0 when the job completed, and with 1 when it failed or was cancelled.
     """
 
-    async def show(client: "ApiClient") -> "Document":
+    async def show(client: "AsyncClient") -> "Document":
         from graticule.cli.watch import watch_job
 
         return (await watch_job(client, job)).job
 
     with _watching():
-        _finish(call(server, show), watched=True)
+        _finish(with_client(server, show), watched=True)
 
 
 def jobs(
@@ -126,7 +112,10 @@ def jobs(
 
       graticule jobs --status failed --workflow demo
     """
-    found = call(server, lambda client: client.jobs(limit, status=status, workflow_id=workflow))
+    from graticule.client import calls, documents
+
+    wanted = calls.list_jobs(status=status, workflow_id=workflow, limit=page_size(limit))
+    found = ask_all(server, documents(wanted), limit)
     if as_json:
         print_json(found)
         return
@@ -159,23 +148,27 @@ def events(
       graticule events 019c5c1e3fd07e0c1d4b2a990f1c6a55 --follow
     """
 
-    async def tell(client: "ApiClient") -> None:
-        from graticule.cli.event_feed import follow_events
+    from graticule.client import calls, document, documents
+
+    async def tell(client: "AsyncClient") -> None:
         from graticule.cli.event_lines import event_line
 
+        past, live = calls.list_job_events(job, limit=MOST_ITEMS), calls.follow_job_events(job)
         began: datetime | None = None
-        async for event in follow_events(client, job) if follow else client.events(job):
+        async for event in client.stream(document(live)) if follow else client.pages(documents(past)):
             began = began or datetime.fromisoformat(event["created_at"])
             line = json.dumps(event, ensure_ascii=False) if as_json else event_line(event, began)
             out.print(line, soft_wrap=True)
 
     with _watching():
-        call(server, tell)
+        with_client(server, tell)
 
 
 def cancel(job: JobArgument, server: ServerAddress = None, as_json: AsJson = False) -> None:
     """End a job: queued tasks are withdrawn, running ones are told to stop."""
-    found = call(server, lambda client: client.cancel(job))
+    from graticule.client import calls, document
+
+    found = ask(server, document(calls.cancel_job(job)))
     if as_json:
         print_json(found)
     elif found["status"] == JobStatus.CANCELLED:
@@ -200,13 +193,10 @@ def retry(
 
       graticule retry 019c5c1e3fd07e0c1d4b2a990f1c6a55 --node split
     """
-    found = call(server, lambda client: client.retry(job, node))
+    from graticule.client import calls, document
+
+    found = ask(server, document(calls.retry_job(job, node)))
     if as_json:
         print_json(found)
     else:
         done(f"Job {job} is {found['status']} again; `graticule watch {job}` shows it.")
-
-
-def print_json(document: Any) -> None:
-    """Print a document of the API."""
-    out.print_json(json.dumps(document))

@@ -7,7 +7,24 @@ from typing import Annotated
 import typer
 
 from graticule import __version__
-from graticule.cli import dead_letters, demo, doctor, jobs, processes, prune, schema, up, worker, workflow
+from graticule.cli import (
+    assets,
+    callbacks,
+    clients,
+    commands,
+    dead_letters,
+    demo,
+    doctor,
+    jobs,
+    platforms,
+    processes,
+    prune,
+    schema,
+    stats,
+    up,
+    worker,
+    workflow,
+)
 from graticule.cli.console import fail, out
 from graticule.cli.settings import load_settings
 from graticule.core.errors import GraticuleError
@@ -18,7 +35,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-JOBS, PROCESSES, CARE = "Jobs", "Processes", "Care"
+DATA, JOBS, PROCESSES, CARE = "Data and partners", "Jobs", "Processes", "Care"
 app.command(rich_help_panel=PROCESSES)(up.up)
 app.command(rich_help_panel=PROCESSES)(processes.orchestrator)
 app.command(rich_help_panel=PROCESSES)(processes.gateway)
@@ -28,6 +45,12 @@ for command in (jobs.submit, jobs.jobs, jobs.watch, jobs.events, jobs.cancel, jo
     app.command(rich_help_panel=JOBS)(command)
 app.add_typer(dead_letters.app, name="dead-letters", rich_help_panel=JOBS)
 app.add_typer(workflow.app, name="workflow", rich_help_panel=JOBS)
+app.add_typer(assets.app, name="asset", rich_help_panel=DATA)
+app.add_typer(platforms.app, name="platform", rich_help_panel=DATA)
+app.add_typer(clients.app, name="client", rich_help_panel=DATA)
+app.add_typer(callbacks.app, name="callbacks", rich_help_panel=DATA)
+app.add_typer(stats.app, name="stats", rich_help_panel=DATA)
+app.add_typer(commands.app, name="command", rich_help_panel=CARE)
 app.add_typer(schema.app, name="schema", rich_help_panel=CARE)
 app.command(rich_help_panel=CARE)(prune.prune)
 app.command(rich_help_panel=CARE)(doctor.doctor)

@@ -8,12 +8,11 @@ from typing import Final, Protocol
 
 from rich.live import Live
 
-from graticule.cli.client import ApiClient, ApiProblem, Document
 from graticule.cli.console import out
-from graticule.cli.event_feed import follow_events
 from graticule.cli.event_lines import FoldedLines
 from graticule.cli.job_picture import JobPicture
 from graticule.cli.job_tree import render_job
+from graticule.client import ApiProblem, AsyncClient, Document, calls, document, documents
 from graticule.core.errors import Unavailable
 
 FRAME_SECONDS: Final = 0.1
@@ -93,9 +92,9 @@ def view_for(job: Document) -> View:
     return TreeView() if out.is_terminal else LineView(job)
 
 
-async def watch_job(client: ApiClient, job_id: str, view: View | None = None) -> JobPicture:
+async def watch_job(client: AsyncClient, job_id: str, view: View | None = None) -> JobPicture:
     """Show a job until it has ended, and give the last picture of it."""
-    picture = JobPicture(await client.job(job_id), await client.nodes(job_id))
+    picture = JobPicture(*await _rows(client, job_id))
     shown = view or view_for(picture.job)
     heard = asyncio.Event()
     feed = asyncio.create_task(_listen(client, picture, shown, heard))
@@ -110,15 +109,15 @@ async def watch_job(client: ApiClient, job_id: str, view: View | None = None) ->
     return picture
 
 
-async def _listen(client: ApiClient, picture: JobPicture, view: View, heard: asyncio.Event) -> None:
-    async for event in follow_events(client, picture.job["job_id"]):
+async def _listen(client: AsyncClient, picture: JobPicture, view: View, heard: asyncio.Event) -> None:
+    async for event in client.stream(document(calls.follow_job_events(picture.job["job_id"]))):
         picture.take(event)
         view.take(event)
         heard.set()
 
 
 async def _draw(
-    client: ApiClient, picture: JobPicture, view: View, feed: asyncio.Task[None], heard: asyncio.Event
+    client: AsyncClient, picture: JobPicture, view: View, feed: asyncio.Task[None], heard: asyncio.Event
 ) -> None:
     """Draw frame by frame; the rows are read again only when an event told of a change, and not too often."""
     read_at = time.monotonic()
@@ -132,7 +131,13 @@ async def _draw(
             read_at = time.monotonic()
 
 
-async def _read(client: ApiClient, picture: JobPicture) -> None:
-    picture.job, picture.nodes = await asyncio.gather(
-        client.job(picture.job["job_id"]), client.nodes(picture.job["job_id"])
+async def _read(client: AsyncClient, picture: JobPicture) -> None:
+    picture.job, picture.nodes = await _rows(client, picture.job["job_id"])
+
+
+async def _rows(client: AsyncClient, job_id: str) -> tuple[Document, list[Document]]:
+    """Give a job, and the nodes of its workflow in graph order."""
+    job, nodes = await asyncio.gather(
+        client.send(document(calls.get_job(job_id))), client.send(documents(calls.list_job_nodes(job_id)))
     )
+    return job, nodes.items

@@ -10,7 +10,8 @@ from unittest.mock import patch
 
 import httpx
 
-from graticule.cli import client
+from graticule.cli import server
+from graticule.client import AsyncClient
 
 Answer = Callable[[httpx.Request], httpx.Response]
 JOB_ID = "019c5c1e3fd07e0c1d4b2a990f1c6a55"
@@ -76,8 +77,8 @@ class FakeApi:
     @contextmanager
     def served(self) -> Iterator["FakeApi"]:
         """Let the command line talk to this one."""
-        mocked = partial(client.ApiClient, transport=httpx.MockTransport(self))
-        with patch.object(client, "ApiClient", mocked):
+        mocked = partial(AsyncClient, transport=httpx.MockTransport(self))
+        with patch.object(server, "AsyncClient", mocked):
             yield self
 
 

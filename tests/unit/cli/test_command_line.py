@@ -21,7 +21,20 @@ from graticule.worker.app import DEFAULT_CONCURRENCY, DEFAULT_QUEUES
 COMMANDS = [
     *("up", "demo", "doctor", "orchestrator", "gateway", "worker", "config", "schema", "workflow", "prune"),
     *("submit", "jobs", "watch", "events", "cancel", "retry", "dead-letters"),
+    *("asset", "platform", "client", "callbacks", "stats", "command"),
 ]
+FURTHER_COMMANDS = {
+    "dead-letters": ["list", "requeue", "discard"],
+    "asset": [
+        *("submit", "status", "list", "show", "history", "approve", "reject", "revoke", "clearance", "url-mode"),
+        *("delete-version", "unpublish", "reprocess", "retry"),
+    ],
+    "platform": ["list", "show", "add", "change", "webhook-secret"],
+    "client": ["add", "list", "rotate", "disable", "enable"],
+    "callbacks": ["list", "redeliver"],
+    "stats": ["today", "stuck", "failed", "durations", "attempts", "load", "dataset"],
+    "command": ["list", "run"],
+}
 SCHEMA_COMMANDS = ["status", "tables", "ddl", "deploy", "migrate", "rebuild"]
 SECRET = "Zq7hunterXk9rabbit"
 
@@ -58,7 +71,7 @@ def test_help_names_every_command() -> None:
     [
         *([name] for name in COMMANDS),
         *(["schema", name] for name in SCHEMA_COMMANDS),
-        *(["dead-letters", name] for name in ("list", "requeue", "discard")),
+        *([group, name] for group, names in FURTHER_COMMANDS.items() for name in names),
     ],
     ids=" ".join,
 )

@@ -9,8 +9,8 @@ import pytest
 from tests.unit.cli.api import JOB_ID, FakeApi, event, job, node, page, problem, watched
 from tests.unit.cli.conftest import Result, assert_told_in_two_lines, run
 
-from graticule.cli.client import Server
 from graticule.cli.running import FILE, RunningInstallation, noted
+from graticule.cli.server import Server
 from graticule.config import Settings
 
 WORKFLOW = {"workflow_id": "demo", "inputs": {"size_mb": {"type": "number"}, "name": {"type": "string"}}}
@@ -228,7 +228,7 @@ def test_a_problem_is_told_with_its_hint_and_without_a_traceback(home: Path, com
 def test_a_server_that_is_away_is_told_with_the_way_to_start_it(
     home: Path, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graticule.cli.event_feed.PATIENCE_SECONDS", 0)
+    monkeypatch.setattr("graticule.client.event_stream.PATIENCE_SECONDS", 0)
     message, hint = assert_told_in_two_lines(
         graticule(home, FakeApi(Everything(httpx.ConnectError("refused"))), *command)
     )

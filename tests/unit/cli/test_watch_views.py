@@ -1,6 +1,5 @@
 """What a watched job looks like: the tree in a terminal, the lines in a log, and the feed behind both."""
 
-import asyncio
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 from typing import Any
@@ -8,15 +7,14 @@ from typing import Any
 import httpx
 import pytest
 from rich.console import Console
-from tests.unit.cli.api import CREATED, JOB_ID, FakeApi, event, job, node, problem, stream, watched
+from tests.unit.cli.api import CREATED, JOB_ID, FakeApi, event, job, node, watched
 
-from graticule.cli import event_feed, watch
-from graticule.cli.client import ApiClient, Server
-from graticule.cli.event_feed import follow_events, messages
+from graticule.cli import watch
 from graticule.cli.event_lines import FoldedLines, event_line
 from graticule.cli.job_picture import JobPicture, told_seconds
 from graticule.cli.job_tree import render_job
-from graticule.core.errors import GraticuleError, Unavailable
+from graticule.client import AsyncClient, event_stream
+from graticule.core.errors import Unavailable
 
 BEGAN = datetime.fromisoformat(CREATED)
 NOW = BEGAN + timedelta(seconds=3)
@@ -169,7 +167,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> StringIO:
 
 
 async def watched_in(api: FakeApi) -> JobPicture:
-    async with ApiClient(Server("http://127.0.0.1:1", None), httpx.MockTransport(api)) as client:
+    async with AsyncClient("http://127.0.0.1:1", repeats=0, transport=httpx.MockTransport(api)) as client:
         return await watch.watch_job(client, JOB_ID)
 
 
@@ -181,11 +179,10 @@ async def test_a_terminal_shows_the_tree_and_keeps_its_last_state(terminal: Stri
     assert terminal.getvalue().count("\x1b[?25l") == terminal.getvalue().count("\x1b[?25h") == 1
 
 
-@pytest.mark.usefixtures("patient")
 async def test_a_terminal_gets_its_cursor_back_when_the_server_is_lost(
     terminal: StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_feed, "PATIENCE_SECONDS", 0)
+    monkeypatch.setattr(event_stream, "PATIENCE_SECONDS", 0)
     api = watched(job())
     api.answers[f"GET /api/v1/jobs/{JOB_ID}/events/stream"] = httpx.ConnectError("refused")
     with pytest.raises(Unavailable):
@@ -228,57 +225,6 @@ def test_a_child_that_failed_for_good_is_always_told() -> None:
     lines = FoldedLines(BEGAN)
     for number in range(50):
         assert [*lines.take(event(1, "node_failed", f"split__{number}", error="x", will_retry=False))]
-
-
-# the feed
-
-
-async def lines_of(text: str) -> Any:
-    for line in text.splitlines():
-        yield line
-
-
-async def test_messages_are_read_as_the_standard_says() -> None:
-    text = ": comment\n\nretry: 5\n\nid: 1\nevent: a\ndata: x\ndata:y\n\ndata: z\n\nevent: lost\n\ndata: cut off"
-    assert [message async for message in messages(lines_of(text))] == [("a", "x\ny"), ("message", "z")]
-
-
-@pytest.fixture
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_feed, "PAUSE_SECONDS", 0)
-
-
-async def followed(api: FakeApi, after: int = 0) -> list[int]:
-    async with ApiClient(Server("http://127.0.0.1:1", None), httpx.MockTransport(api)) as client:
-        return [each["event_id"] async for each in follow_events(client, JOB_ID, after)]
-
-
-@pytest.mark.usefixtures("patient")
-async def test_a_feed_that_breaks_is_taken_up_after_the_last_event() -> None:
-    path = f"GET /api/v1/jobs/{JOB_ID}/events/stream"
-    breaks = [
-        stream(event(1, "job_created"), event(2, "node_ready", "a"), end=False),
-        httpx.ReadError("reset"),
-        problem(503, "It starts."),
-        httpx.ConnectError("refused"),
-        stream(event(3, "job_completed")),
-    ]
-    api = FakeApi({path: breaks})
-    assert await followed(api) == [1, 2, 3]
-    assert [request.headers["Last-Event-ID"] for request in api.asked] == ["0", "2", "2", "2", "2"]
-
-
-@pytest.mark.usefixtures("patient")
-async def test_a_feed_that_never_comes_back_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_feed, "PATIENCE_SECONDS", 0.05)
-    with pytest.raises(Unavailable, match="Nothing answers"):
-        async with asyncio.timeout(10):
-            await followed(FakeApi({f"GET /api/v1/jobs/{JOB_ID}/events/stream": httpx.ConnectError("refused")}))
-
-
-async def test_a_job_that_does_not_exist_is_not_waited_for() -> None:
-    with pytest.raises(GraticuleError, match="There is nothing here"):
-        await followed(FakeApi())
 
 
 def test_now_is_the_default_moment() -> None:

@@ -67,7 +67,7 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
 def test_the_shipped_workflows_are_valid() -> None:
     result = run("workflow", "validate", *map(str, sorted(shipped_folder().glob("*.yaml"))))
     assert result.code == 0, result.out
-    assert result.out == ""
+    assert all("lives only on the workers" in line for line in result.out.splitlines())
 
 
 def test_a_workflow_is_drawn(sound: Path) -> None:

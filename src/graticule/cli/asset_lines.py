@@ -1,0 +1,106 @@
+"""Assets, versions and what happened to them, as lines of text."""
+
+from collections.abc import Sequence
+
+from graticule.cli.asking import local_time, print_models
+from graticule.cli.console import done, out, print_columns, say, warn
+from graticule.cli.refs import told_refs
+from graticule.core.asset_views import StaffAsset
+from graticule.core.exchange import AssetChange, PlatformStatus
+from graticule.core.models import AssetVersion, Event
+
+
+def print_assets(assets: Sequence[StaffAsset], as_json: bool) -> None:
+    """Print a list of assets, each with how its newest version stands."""
+    if as_json:
+        print_models(assets)
+    elif not assets:
+        say("There is no such asset.")
+    else:
+        heads = ("asset", "platform", "refs", "type", "clearance", "newest version", "processing", "approval")
+        print_columns(heads, [_asset_row(asset) for asset in assets])
+
+
+def _asset_row(asset: StaffAsset) -> tuple[str, ...]:
+    newest = asset.newest_version
+    states = (
+        (f"{newest.version_ordinal} ({newest.version_label})", newest.processing_state, newest.approval_state)
+        if newest
+        else ("", "", "")
+    )
+    clearance = "unpublished" if asset.deleted_at else asset.clearance_state
+    return asset.asset_id, asset.platform_id, told_refs(asset.platform_refs), asset.data_type, clearance, *states
+
+
+def print_asset(asset: StaffAsset, versions: Sequence[AssetVersion]) -> None:
+    """Print an asset and its versions."""
+    out.print(f"{asset.asset_id}  {asset.data_type} of {asset.platform_id}: {told_refs(asset.platform_refs)}")
+    latest = asset.latest_approved_version_ordinal
+    served = "nothing is in service" if latest is None else f"version {latest} is the latest in service"
+    gone = f"; unpublished {local_time(asset.deleted_at)} by {asset.deleted_by}" if asset.deleted_at else ""
+    out.print(f"Clearance {asset.clearance_state}, {served}, addresses {asset.url_mode}{gone}.\n", soft_wrap=True)
+    heads = ("version", "label", "revision", "processing", "approval", "reviewer", "job", "told")
+    print_columns(heads, [_version_row(version) for version in versions])
+
+
+def _version_row(version: AssetVersion) -> tuple[str, ...]:
+    approval = "deleted" if version.deleted_at else "revoked" if version.revoked_at else str(version.approval_state)
+    return (
+        str(version.version_ordinal),
+        version.version_label,
+        str(version.revision),
+        version.processing_state,
+        approval,
+        version.reviewer or "",
+        version.current_job_id or "",
+        version.last_error or version.rejection_reason or "",
+    )
+
+
+def print_history(events: Sequence[Event]) -> None:
+    """Print what happened to an asset: when, what, to which version, by whom."""
+    heads = ("when", "what", "version", "who", "details")
+    print_columns(heads, [_event_row(event) for event in events])
+
+
+def _event_row(event: Event) -> tuple[str, ...]:
+    version = "" if event.version_ordinal is None else str(event.version_ordinal)
+    details = ", ".join(f"{name}: {value}" for name, value in event.data.items() if value is not None)
+    return local_time(event.created_at), event.event_type, version, event.actor or "", details
+
+
+def tell_change(change: AssetChange, as_json: bool) -> None:
+    """Tell how an asset stands after a change, and what there is to look at."""
+    if as_json:
+        print_models(change)
+        return
+    standing = f"the asset is {change.asset.clearance_state}"
+    if change.asset.deleted_at is not None:
+        standing = "the asset is unpublished"
+    if change.version is not None:
+        version = change.version
+        state = "deleted" if version.deleted_at else version.approval_state
+        standing = f"version {version.version_ordinal} ({version.version_label}) is {state}, {standing}"
+    if change.changed:
+        done(f"Done: {standing}.")
+    else:
+        say(f"It was so already: {standing}.")
+    if change.warning:
+        warn(change.warning)
+    if change.job_id:
+        say(f"`graticule watch {change.job_id}` shows how the services follow.")
+
+
+def print_status(status: PlatformStatus) -> None:
+    """Print how a request stands."""
+    version = status.version
+    out.print(f"Request {status.request_id} is {status.status}, {status.progress:.0f} %.", soft_wrap=True)
+    told = f"{status.processing_state}, {status.approval_state}, {status.clearance_state}"
+    revision = f"revision {version.revision}"
+    out.print(f"Version {version.ordinal} ({version.label}), {revision}, of {status.asset_id}: {told}.", soft_wrap=True)
+    if status.eta:
+        out.print(f"It will probably be done at {local_time(status.eta)}.")
+    for name, address in status.service_urls.items():
+        out.print(f"{name}: {address}", soft_wrap=True)
+    if status.error:
+        out.print(status.error, soft_wrap=True)
