@@ -24,7 +24,8 @@ each_process = pytest.mark.parametrize("process", PROCESSES)
 
 def secrets_of(home: Path) -> dict[str, str]:
     passwords: dict[str, str] = json.loads((home / "credentials.json").read_text())
-    return passwords | {"admin key": (home / "admin.key").read_text().strip()}
+    keys = {f"{file.stem} key": file.read_text().strip() for file in home.glob("*.key")}
+    return passwords | keys
 
 
 def shown_in(text: str, home: Path) -> list[str]:
@@ -155,17 +156,20 @@ def test_no_secret_is_in_any_command_line(used: Up) -> None:
     assert shown_in("\n".join(" ".join(process.command) for process in everyone), used.home) == []
 
 
-@pytest.mark.parametrize(("process", "role"), [("gateway", DatabaseRole.GATEWAY), ("worker", DatabaseRole.WORKER)])
-def test_the_gateway_and_the_worker_know_their_own_login_and_nothing_more(
-    installation: Up, process: str, role: DatabaseRole
-) -> None:
-    environment = installation.child(process).environment
-    assert shown_in(environment, installation.home) == [role]
+def test_the_worker_knows_its_own_login_and_nothing_more(installation: Up) -> None:
+    environment = installation.child("worker").environment
+    assert shown_in(environment, installation.home) == [DatabaseRole.WORKER]
 
 
-def test_the_orchestrator_knows_the_key_and_two_logins(installation: Up) -> None:
+def test_the_gateway_knows_its_own_login_and_the_keys_of_callers(installation: Up) -> None:
+    environment = installation.child("gateway").environment
+    known = {DatabaseRole.GATEWAY, "admin key", "service key"}
+    assert set(shown_in(environment, installation.home)) == known
+
+
+def test_the_orchestrator_knows_the_keys_and_two_logins(installation: Up) -> None:
     environment = installation.child("orchestrator").environment
-    known = {DatabaseRole.OWNER, DatabaseRole.ORCHESTRATOR, "admin key"}
+    known = {DatabaseRole.OWNER, DatabaseRole.ORCHESTRATOR, "admin key", "service key", "webhook key"}
     assert set(shown_in(environment, installation.home)) == known
 
 
