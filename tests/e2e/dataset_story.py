@@ -159,7 +159,8 @@ def new_version(story: Story, ordinal: int, label: str, request: str, job: str) 
     empty = (
         *("reviewer", "reviewed_at", "rejection_reason", "revoked_at", "approved_revision", "processing_completed_at"),
         *("last_error", "told_error", "content_hash", "output_hash", "blob_path", "table_name", "stac_item_id"),
-        *("stac_collection_id", "bbox", "external_blob_path", "export_run_id", "deleted_at", "deleted_by"),
+        *("stac_collection_id", "bbox", "external_blob_path", "export_run_id", "exported_revision"),
+        *("deleted_at", "deleted_by"),
     )
     return {
         **dict.fromkeys(empty),
@@ -200,6 +201,7 @@ def exported(story: Story, ordinal: int, revision: int) -> dict[str, Any]:
     return {
         "external_blob_path": blob(story, ordinal, revision).replace("silver", "external", 1),
         "export_run_id": f"run_{ordinal}_{revision}",
+        "exported_revision": revision,
         **TOUCHED,
     }
 

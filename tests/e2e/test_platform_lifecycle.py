@@ -418,7 +418,7 @@ def _public_no_more(story: Story) -> None:
     story.until_done("reversal 1")
     assert rows.news() == {
         "asset": {"it": asset},
-        "versions": {1: version | {"external_blob_path": None, "export_run_id": None}},
+        "versions": {1: version | {"external_blob_path": None, "export_run_id": None, "exported_revision": None}},
         "jobs": {"reversal 1": job("reversal 1", "adf_reversal", 1, REVIEWER)},
         "events": [
             ("asset_clearance_changed", None, REVIEWER, {"before": "public", "clearance_state": "ouo"}),
@@ -486,7 +486,7 @@ def _second_version_is_revoked(story: Story) -> None:
         "asset": {"it": asset},
         "versions": {
             0: {"job_count": 2, **exported(story, 0, 1)},
-            1: version | {"external_blob_path": None, "export_run_id": None},
+            1: version | {"external_blob_path": None, "export_run_id": None, "exported_revision": None},
         },
         "jobs": {
             "reversal 2": job("reversal 2", "adf_reversal", 1, REVIEWER),
@@ -535,7 +535,7 @@ def _asset_is_unpublished(story: Story) -> None:
     }
     assert answer == story.change(asset, job_id="unpublish 1")
     story.until_done("unpublish 1")
-    nothing = {"external_blob_path": None, "export_run_id": None}
+    nothing = {"external_blob_path": None, "export_run_id": None, "exported_revision": None}
     news = rows.news()
     job_count = {number: version.pop("job_count", None) for number, version in news["versions"].items()}
     assert job_count == {0: None, 1: 7}  # the job is counted for the newest version, which stands for all

@@ -60,7 +60,8 @@ def test_a_process_gets_ready_and_ends_with_status_0(
     program = start_on(process, database)
     program.until_status("/readyz", 200)
     assert listening_addresses(program.pid) == {("127.0.0.1", program.port)}
-    assert program.get("/health").json()["checks"]["database"]["detail"]["role"] == f"graticule_{process}"
+    if process != "gateway":  # which tells strangers no details
+        assert program.get("/health").json()["checks"]["database"]["detail"]["role"] == f"graticule_{process}"
     assert program.end(number) == 0
     assert "Traceback" not in program.errors
 

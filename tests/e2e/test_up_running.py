@@ -101,9 +101,13 @@ def test_each_process_is_alive_ready_and_tells_its_health(installation: Up, proc
     answer = installation.get("/health", port)
     health = answer.json()
     assert answer.status_code == 200
-    assert (health["status"], health["process"], health["version"]) == ("healthy", process, __version__)
-    assert health["uptime_seconds"] > 0
+    assert (health["status"], health["process"]) == ("healthy", process)
     assert {name: check["ok"] for name, check in health["checks"].items()} == {"database": True, "schema": True}
+    if process == "gateway":  # which strangers can reach
+        assert set(health) == {"status", "process", "checks"}
+        return
+    assert health["version"] == __version__
+    assert health["uptime_seconds"] > 0
     database = health["checks"]["database"]["detail"]
     assert database["role"] == f"graticule_{process}"
     assert database["latency_ms"] > 0

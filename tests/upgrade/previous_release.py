@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 from tests.e2e.processes import clean_environment
 
-PREVIOUS_RELEASE: Final = "abfda6d1f4184764f97501756a7e59f61da205d2"  # moves on with each release
+PREVIOUS_RELEASE: Final = "d33dcc6a3464c168c5105ebd1671427d3a5b56eb"  # moves on with each release
 REPOSITORY: Final = Path(__file__).parents[2]
 
 

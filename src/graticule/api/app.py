@@ -125,6 +125,6 @@ def _add_services(app: FastAPI, settings: Settings, database_url: str) -> None:
     app.state.assets = AssetReader(database)
     app.state.submissions = SubmissionService(database, engine.jobs, engine.workflows)
     app.state.reviews = ReviewService(database, PublishingJobs(engine.jobs, engine.workflows))
-    app.state.serve_url = None if settings.serve_url is None else str(settings.serve_url.get_secret_value())
+    app.state.serve_url = None if settings.serve_url is None else str(settings.serve_url)
     listener = Listener(database_url, ROLE, [EVENTS], name="graticule-orchestrator-events")
     app.state.events = EventStream(database, listener)

@@ -27,7 +27,8 @@ async def layer_metadata(
     asset_id: AssetPath, ordinal: OrdinalPath, service: Metadata, caller: CallerWhoReads
 ) -> LayerMetadata:
     """Give the description of a version: title, keywords, licence, times, bands, style."""
-    return await service.read(AssetId(asset_id), ordinal, caller)
+    found = await service.read(AssetId(asset_id), ordinal, caller)
+    return found if caller.is_staff else found.model_copy(update={"updated_by": None})
 
 
 @router.put("", responses=problem_responses(409, 413))

@@ -21,4 +21,5 @@ class Refusal(StrEnum):
     ASSET_DELETED = "asset_deleted"  # submit to it to revive it
     DATA_TYPE_DIFFERS = "data_type_differs"  # an asset stays a raster or a vector
     IDEMPOTENCY_KEY_REUSED = "idempotency_key_reused"  # the same key came with something else
+    JOB_SUPERSEDED = "job_superseded"  # what a failed job would do is not what was decided since
     STALE_VERSION = "stale_version"  # someone else changed the asset meanwhile

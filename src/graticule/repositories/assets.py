@@ -58,6 +58,18 @@ class AssetRepository(Repository[GeospatialAsset]):
         row = await self._fetch_one(sql.SQL(QUERIES["needs_reversal"]), given, "read the exports of a version")
         return bool(row and row["needed"])
 
+    async def is_being_exported(self, asset_id: AssetId, version_ordinal: int, revision: int) -> bool:
+        """Tell whether a job is copying this revision for the public."""
+        given = {"asset_id": asset_id, "version_ordinal": version_ordinal, "revision": revision}
+        row = await self._fetch_one(sql.SQL(QUERIES["is_being_exported"]), given, "read the exports of a version")
+        return bool(row and row["underway"])
+
+    async def superseded_because(self, job_id: JobId) -> str | None:
+        """Tell why a failed job of an asset must not go on; None when it may."""
+        statement = sql.SQL(QUERIES["superseded_because"])
+        row = await self._fetch_one(statement, {"job_id": job_id}, "read what became of a job's asset")
+        return None if row is None else row["reason"]
+
     async def typical_seconds(self, workflow_id: WorkflowId) -> float | None:
         """Tell how long a job of this workflow usually takes; None when none has completed lately."""
         statement = sql.SQL(QUERIES["typical_seconds"])
@@ -102,6 +114,11 @@ class AssetVersionRepository(Repository[AssetVersion]):
         """Queue a version again that failed."""
         given = {**_key(version), "estimated_completion_at": estimated_completion_at, "now": now}
         return await self._one("retry_version", given)
+
+    async def end_lost(self, asset_id: AssetId, error: str, told: str, now: datetime) -> list[AssetVersion]:
+        """End the processing of versions whose job has ended without them."""
+        given = {"asset_id": asset_id, "error": error, "told": told, "now": now}
+        return await self._all("end_lost_processing", given)
 
     async def delete(
         self, asset_id: AssetId, version_ordinal: int | None, actor: str, now: datetime

@@ -70,6 +70,16 @@ WHERE asset_id = %(asset_id)s AND version_ordinal = %(version_ordinal)s AND dele
   AND processing_state = 'failed'
 RETURNING *;
 
+-- name: end_lost_processing
+-- Versions whose job has ended and did not say so: an older release carried it out.
+UPDATE dagapp.asset_versions AS version
+SET processing_state = 'failed', processing_completed_at = %(now)s, last_error = %(error)s, told_error = %(told)s,
+    updated_at = %(now)s
+FROM dagapp.dag_jobs AS job
+WHERE version.asset_id = %(asset_id)s AND version.processing_state IN ('queued', 'processing')
+  AND job.job_id = version.current_job_id AND job.status IN ('completed', 'failed', 'cancelled')
+RETURNING version.*;
+
 -- name: delete_versions
 -- One version, or all of an asset.
 UPDATE dagapp.asset_versions
@@ -94,7 +104,9 @@ ORDER BY job_id;
 -- Whether a version has, or may have, copies for the public that no job removes: its last job of that kind made some, in
 -- part perhaps, or failed to remove them.
 SELECT coalesce(
-    (SELECT purpose = 'export' OR status IN ('failed', 'cancelled') FROM dagapp.dag_jobs
+    (SELECT CASE WHEN purpose = 'export' AND status = 'completed' THEN NULL
+                 ELSE purpose = 'export' OR status IN ('failed', 'cancelled') END
+     FROM dagapp.dag_jobs
      WHERE asset_id = %(asset_id)s AND version_ordinal = %(version_ordinal)s AND purpose IN ('export', 'reversal')
      ORDER BY created_at DESC, job_id DESC
      LIMIT 1),
@@ -102,13 +114,68 @@ SELECT coalesce(
      WHERE asset_id = %(asset_id)s AND version_ordinal = %(version_ordinal)s)
 ) AS needed;
 
+-- name: is_being_exported
+SELECT EXISTS (
+    SELECT FROM dagapp.dag_jobs
+    WHERE asset_id = %(asset_id)s AND version_ordinal = %(version_ordinal)s AND purpose = 'export'
+      AND status IN ('pending', 'running') AND (input_params ->> 'revision')::int = %(revision)s
+) AS underway;
+
+-- name: superseded_because
+-- Why a failed job of an asset must not go on: what it would do is not what was decided since.
+SELECT CASE job.purpose
+           WHEN 'process' THEN CASE WHEN version.deleted_at IS NOT NULL THEN 'its version was deleted'
+                                    WHEN version.current_job_id IS DISTINCT FROM job.job_id
+                                    THEN 'another job processes its version' END
+           WHEN 'export' THEN CASE WHEN asset.clearance_state <> 'public' OR asset.deleted_at IS NOT NULL
+                                        OR version.deleted_at IS NOT NULL OR version.approved_revision IS NULL
+                                   THEN 'its version is not public any more'
+                                   WHEN later.job_id IS NOT NULL THEN 'a later job took its place' END
+           WHEN 'reversal' THEN CASE WHEN later.job_id IS NOT NULL THEN 'a later job took its place' END
+           WHEN 'unpublish' THEN CASE WHEN asset.deleted_at IS NULL THEN 'the asset was revived' END
+       END AS reason
+FROM dagapp.dag_jobs AS job
+JOIN dagapp.geospatial_assets AS asset ON asset.asset_id = job.asset_id
+JOIN dagapp.asset_versions AS version
+    ON version.asset_id = job.asset_id AND version.version_ordinal = job.version_ordinal
+LEFT JOIN LATERAL (
+    SELECT job_id FROM dagapp.dag_jobs AS other
+    WHERE other.asset_id = job.asset_id AND other.version_ordinal = job.version_ordinal
+      AND other.purpose IN ('export', 'reversal') AND other.job_id > job.job_id
+    LIMIT 1
+) AS later ON true
+WHERE job.job_id = %(job_id)s;
+
 -- name: typical_seconds
--- How long the last jobs of a workflow took, from submission to end: the middle one of them.
+-- How long the last jobs of a workflow took, from submission to end: the middle one of them. Of a burst that has just
+-- come, none has ended: so more are looked at than count.
 SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM ended_at - created_at)) AS seconds
 FROM (
-    SELECT status, created_at, ended_at FROM dagapp.dag_jobs
-    WHERE workflow_id = %(workflow_id)s
-    ORDER BY created_at DESC, job_id DESC
+    SELECT created_at, ended_at
+    FROM (
+        SELECT status, created_at, ended_at FROM dagapp.dag_jobs
+        WHERE workflow_id = %(workflow_id)s
+        ORDER BY created_at DESC, job_id DESC
+        LIMIT 2000
+    ) AS latest
+    WHERE status = 'completed'
+    ORDER BY created_at DESC
     LIMIT 200
-) AS latest
-WHERE status = 'completed';
+) AS counted;
+
+-- name: note_export
+-- What the external copies of a version are after a job that made or removed them. Without an ordinal it is about all
+-- that were deleted: an asset that was unpublished may have been revived meanwhile. It is a statement of its own: two that
+-- change one row, as parts of a statement, would undo each other unseen.
+UPDATE dagapp.asset_versions AS version
+SET external_blob_path = given.external_blob_path, export_run_id = given.export_run_id,
+    exported_revision = given.exported_revision, updated_at = %(now)s
+FROM json_to_recordset(%(rows)s) AS given (
+        job_id text, owner_epoch bigint, asset_id text, version_ordinal int, external_blob_path text,
+        export_run_id text, exported_revision int
+    )
+JOIN dagapp.dag_jobs AS job
+    ON job.job_id = given.job_id AND job.owner_id = %(owner_id)s AND job.owner_epoch = given.owner_epoch
+WHERE given.job_id = ANY (%(job_ids)s) AND version.asset_id = given.asset_id
+  AND (version.version_ordinal = given.version_ordinal
+       OR given.version_ordinal IS NULL AND version.deleted_at IS NOT NULL);

@@ -1,13 +1,11 @@
 """What every repository does: rows become models, the driver's errors the domain's, transitions are guarded."""
 
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from typing import Any, ClassVar, Generic, TypeVar
 
 from psycopg import sql
 
-from graticule.core.errors import IllegalTransition, NotFound, StaleVersion
-from graticule.core.states import Transitions
+from graticule.core.errors import NotFound, StaleVersion
 from graticule.core.table import Row
 from graticule.repositories import statements
 from graticule.repositories.database import Connection
@@ -15,7 +13,6 @@ from graticule.repositories.errors import domain_errors
 from graticule.repositories.queries import Queries
 
 M = TypeVar("M", bound=Row)
-S = TypeVar("S", bound=StrEnum)
 Parameters = Mapping[str, Any]
 
 
@@ -76,29 +73,6 @@ class Repository(Generic[M]):
             f"{getattr(present, 'version', '?')} now.",
             hint="Read it again and repeat the change.",
         )
-
-    async def _transition(
-        self,
-        query: str,
-        table: Transitions[S],
-        new: S,
-        key: Parameters,
-        values: Parameters,
-        *,
-        column: str = "status",
-    ) -> M:
-        """Run a statement that moves one row to `new` from the states that the table allows, or say why it did not."""
-        parameters = {**key, **values, "new": new, "sources": list(table.sources(new))}
-        found = await self._one(query, parameters)
-        if found is not None:
-            return found
-        present = await self.get(**key)
-        self._explain_refusal(present, values)
-        old = getattr(present, column)
-        raise IllegalTransition(f"The {self.subject} {_told(key)} is {old} and cannot become {new}.")
-
-    def _explain_refusal(self, present: M, values: Parameters) -> None:
-        """Raise a more telling error than an illegal transition, where a repository's guard has one."""
 
     async def _one(self, query: str, parameters: Parameters) -> M | None:
         found = await self._fetch_one(sql.SQL(self.queries[query]), parameters, _action(query))

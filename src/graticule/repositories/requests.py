@@ -26,6 +26,10 @@ class RequestRepository(Repository[PlatformRequest]):
         parameters = {"platform_id": platform_id, "idempotency_key": idempotency_key}
         return await self._one("find_request_by_idempotency_key", parameters)
 
+    async def fail(self, request_id: UUID | None, error: str, now: datetime) -> None:
+        """End a request whose job has ended without it."""
+        await self._one("fail_request", {"request_id": request_id, "error": error, "now": now})
+
     async def retry(self, request_id: UUID, job_id: JobId, now: datetime) -> PlatformRequest | None:
         """Let a request be carried out by a new job."""
         return await self._one("retry_request", {"request_id": request_id, "job_id": job_id, "now": now})

@@ -24,14 +24,13 @@ class Part(StrEnum):
     JOBS = "jobs"
     OTHER_JOBS = "other_jobs"
     PROCESSED_VERSIONS = "processed_versions"
-    EXPORTS = "exports"
     CALLBACKS = "callbacks"
     NOTIFICATIONS = "notifications"
 
 
 VERSIONED: Final = frozenset({Part.JOBS, Part.OTHER_JOBS})
 # What may move fewer rows than were given: a version goes its own way, too.
-UNCOUNTED: Final = frozenset({Part.PROCESSED_VERSIONS, Part.EXPORTS})
+UNCOUNTED: Final = frozenset({Part.PROCESSED_VERSIONS})
 # What is written for each row that a part has moved.
 FOLLOWING: Final[Mapping[Part, tuple[str, ...]]] = {
     Part.PROCESSED_VERSIONS: ("answered_requests", "version_events", "version_callbacks")

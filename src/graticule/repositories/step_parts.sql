@@ -226,20 +226,6 @@ SELECT (CASE state WHEN 'processing' THEN 'asset_processing_started' WHEN 'compl
        owner_epoch, %(now)s
 FROM processed_versions;
 
--- name: exports
--- What the external copies of versions are after a job that made or removed them. Without an ordinal it is about all that
--- were deleted: an asset that was unpublished may have been revived meanwhile.
-UPDATE dagapp.asset_versions AS version
-SET external_blob_path = changed.external_blob_path, export_run_id = changed.export_run_id, updated_at = %(now)s
-FROM json_to_recordset(%(exports)s) AS changed (
-        job_id text, asset_id text, version_ordinal int, external_blob_path text, export_run_id text
-    )
-WHERE version.asset_id = changed.asset_id
-  AND (version.version_ordinal = changed.version_ordinal
-       OR changed.version_ordinal IS NULL AND version.deleted_at IS NOT NULL)
-  AND changed.job_id = ANY (%(job_ids)s) AND (SELECT intact FROM fence)
-RETURNING 1;
-
 -- name: version_callbacks
 -- A partner is told of its request, and never of our job; of an old job's late end it hears nothing.
 INSERT INTO dagapp.dag_callbacks (job_id, url, payload, next_attempt_at, created_at)

@@ -26,6 +26,7 @@ from graticule.repositories.queries import NumberedQuery, load_queries
 from graticule.repositories.step_parts import UNCOUNTED, Part, Row, portions, write_statement
 
 QUERIES: Final = load_queries("steps.sql")
+OF_ASSETS: Final = load_queries("assets.sql")
 NUL: Final = "\\u0000"
 NUL_ESCAPE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # not a backslash that is itself escaped
 
@@ -209,6 +210,13 @@ class StepRepository:
     async def abandon_children(self, rows: Sequence[Row], now: datetime) -> None:
         """Fail the children under way of fan-outs that were given up."""
         await self._change("abandon_children", rows, now=now)
+
+    async def note_exports(self, rows: Sequence[Row], now: datetime) -> None:
+        """Note what jobs made, or removed, for the public: one after the other, the oldest job first."""
+        for row in sorted(rows, key=lambda row: str(row["job_id"])):
+            given = {"rows": document([row]), "job_ids": [row["job_id"]], "owner_id": self._owner_id, "now": now}
+            with domain_errors("note an export"):
+                await self._connection.execute(OF_ASSETS["note_export"], given)
 
     async def withdraw_tasks(self, rows: Sequence[Row]) -> None:
         """Take tasks back: the one that a row names, or all of its job."""

@@ -51,6 +51,10 @@ class AssetUnderChange:
             self.refuse(Refusal.VERSION_DELETED, f"Version {ordinal} was deleted.")
         return found
 
+    def chosen(self, ordinal: int | None, *wanted: Sequence[AssetVersion]) -> AssetVersion:
+        """Give the version that was named, or else the one that is meant."""
+        return self.newest(*wanted, self.live) if ordinal is None else self.version(ordinal)
+
     def newest(self, *wanted: Sequence[AssetVersion]) -> AssetVersion:
         """Give the newest of the first of these lists that is not empty: what a caller means who names no version."""
         for versions in wanted:
@@ -92,6 +96,10 @@ class AssetUnderChange:
         active = await AssetRepository(self.connection).active_jobs(self.asset.asset_id, version_ordinal, purposes)
         for job_id in active:
             await OwnershipRepository(self.connection).request_cancel(job_id, self.caller.name, now)
+
+    async def has_jobs(self, version_ordinal: int, purposes: Sequence[JobPurpose]) -> bool:
+        """Tell whether a job of one of these purposes is under way."""
+        return bool(await AssetRepository(self.connection).active_jobs(self.asset.asset_id, version_ordinal, purposes))
 
     async def tell(self, event_type: EventType, now: datetime, version_ordinal: int | None = None, **data: Any) -> None:
         """Leave the event of the change, and tell those who remember the asset."""

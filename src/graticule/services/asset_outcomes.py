@@ -83,11 +83,12 @@ def exports(job: DecidedJob) -> Iterator[Row]:
     made = job.work.purpose is JobPurpose.EXPORT
     outputs = ExternalOutputs.model_validate(_fields(job.decision.result)) if made else ExternalOutputs()
     of_all = job.work.purpose is JobPurpose.UNPUBLISH
-    yield job.row(
+    yield job.fenced(
         asset_id=job.work.asset_id,
         version_ordinal=None if of_all else job.work.version_ordinal,
         external_blob_path=outputs.external_blob_path,
         export_run_id=(outputs.export_run_id or job.job_id) if made else None,
+        exported_revision=job.state.input_params.get("revision") if made else None,
     )
 
 
@@ -145,8 +146,9 @@ def _told(job: DecidedJob) -> str:
     if job.decision.job_status is JobStatus.CANCELLED:
         return CANCELLED
     reported = {each.task_id for each in job.results if each.status is ResultStatus.FAILED and not each.retryable}
-    said = [node for node in _decided(job) if node.status is NodeStatus.FAILED and node.task_id in reported]
-    return _error(job) if said else OURS
+    failed = [node for node in _decided(job) if node.status is NodeStatus.FAILED and node.task_id in reported]
+    said = [node.error_message for node in failed if node.error_message]
+    return said[0][:LONGEST_ERROR] if said else OURS
 
 
 def _decided(job: DecidedJob) -> list[NodeState]:

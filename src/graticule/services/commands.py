@@ -20,16 +20,20 @@ from graticule.core.models import Event
 from graticule.core.models.engine import EventType
 from graticule.core.models.fields import AssetKey, JsonObject
 from graticule.core.permissions import Caller, Deed
-from graticule.repositories.assets import AssetRepository
+from graticule.repositories.assets import AssetRepository, AssetVersionRepository
 from graticule.repositories.commands import bound_transaction
 from graticule.repositories.database import Connection, Database
 from graticule.repositories.events import EventRepository
+from graticule.repositories.requests import RequestRepository
 from graticule.services import layer_catalog
 from graticule.services.asset_changes import AssetUnderChange, loaded, no_such_asset
+from graticule.services.asset_outcomes import OURS
 from graticule.services.bootstrap import BootstrapService
 
 LONGEST_SECONDS: Final = 10.0
 EVERY_ASSET: Final = AssetId("")
+
+LOST: Final = "The job ended, and the version was not told: an older release carried it out."
 
 
 class OfAsset(Asked):
@@ -124,8 +128,9 @@ async def _announced(execution: Execution, asset_id: AssetId, *, changed: bool) 
 
 
 async def reindex(execution: Execution, wanted: OfAsset) -> Done:
-    """Set right what an asset says of its versions, and the name that its outputs carry."""
+    """Set right what an asset says of its versions, the name that its outputs carry, and versions without their job."""
     change = await execution.asset(wanted.asset_id)
+    lost = await _end_lost(execution, change)
     in_service, assets = change.in_service, AssetRepository(execution.connection)
     right = {
         "latest_approved_version_ordinal": in_service[-1].version_ordinal if in_service else None,
@@ -133,10 +138,22 @@ async def reindex(execution: Execution, wanted: OfAsset) -> Done:
     }
     corrected = {name: value for name, value in right.items() if value != getattr(change.asset, name)}
     told: JsonObject = {name: {"from": getattr(change.asset, name), "to": value} for name, value in corrected.items()}
-    if corrected:
+    if corrected or lost:
         await change.change_asset(execution.now, **corrected)
-    changed, _ = await _announced(execution, wanted.asset_id, changed=bool(corrected))
-    return changed, {"corrected": told}
+    changed, _ = await _announced(execution, wanted.asset_id, changed=bool(corrected or lost))
+    return changed, {"corrected": told, "ended": [*lost]}
+
+
+async def _end_lost(execution: Execution, change: AssetUnderChange) -> list[int]:
+    """End what a job has left behind, so that it can be retried; give the ordinals."""
+    versions, requests = AssetVersionRepository(execution.connection), RequestRepository(execution.connection)
+    lost = await versions.end_lost(AssetId(change.asset.asset_id), LOST, OURS, execution.now)
+    for version in lost:
+        change.written(version)
+        await requests.fail(version.last_request_id, OURS, execution.now)
+        failed = EventType.ASSET_PROCESSING_FAILED
+        await change.tell(failed, execution.now, version.version_ordinal, error=LOST, reason=OURS)
+    return [version.version_ordinal for version in lost]
 
 
 async def migrate(execution: Execution, _: OfNothing) -> Done:

@@ -9,15 +9,17 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from graticule.core.errors import Conflict
+from graticule.core.errors import Conflict, Refused
 from graticule.core.fault_points import Commit
-from graticule.core.ids import JobId
+from graticule.core.ids import AssetId, JobId
 from graticule.core.models import Job, Workflow
 from graticule.core.models.fields import Priority, Short, Url
+from graticule.core.refusals import Refusal
 from graticule.core.states import JobStatus
 from graticule.dag.graph import Graph
 from graticule.dag.inputs import deterministic_job_id, validate_inputs
 from graticule.dag.state import Decision, JobState, NodeState, Resumed, Submitted
+from graticule.repositories.assets import AssetRepository
 from graticule.repositories.database import Connection, Database
 from graticule.repositories.jobs import JobRepository
 from graticule.repositories.ownership import OwnershipRepository
@@ -173,6 +175,8 @@ class JobService:
         async with self._database.transaction(Commit.RESUME) as connection:
             jobs = JobRepository(connection)
             job = await jobs.get(job_id=job_id)
+            if job.asset_id is not None:
+                await _require_current(connection, AssetId(job.asset_id), job_id)
             ownership = OwnershipRepository(connection)
             if not await ownership.take_failed(job_id, self._steps.owner_id, self._database.now()):
                 raise Conflict(
@@ -181,6 +185,18 @@ class JobService:
                 )
             await self._steps.advance_within(connection, {job_id: Wake(resumed=Resumed(node_id, actor))})
             return await jobs.get(job_id=job_id)
+
+
+async def _require_current(connection: Connection, asset_id: AssetId, job_id: JobId) -> None:
+    """Refuse to let a job go on whose asset was decided upon otherwise since; nobody decides meanwhile."""
+    assets = AssetRepository(connection)
+    await assets.lock(asset_id)
+    if reason := await assets.superseded_because(job_id):
+        raise Refused(
+            Refusal.JOB_SUPERSEDED,
+            f"Job {job_id} cannot go on: {reason}.",
+            hint="Ask for what is wanted now: retry or reprocess the version, or change its clearance.",
+        )
 
 
 def _key(prepared: PreparedJob) -> tuple[str, str]:

@@ -93,6 +93,7 @@ class LayerMetadataService:
             _check_version(present, description.expected_version)
             update = {**description.fields(), "updated_by": caller.name, "updated_at": now}
             written = await layers.write(present.model_copy(update=update))
+            await change.change_asset(now)
             await change.tell(
                 EventType.ASSET_METADATA_CHANGED, now, version_ordinal, fields=changed, version=written.version
             )

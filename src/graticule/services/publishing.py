@@ -1,10 +1,14 @@
 """The jobs that carry a decision out: copies for the public are made and removed, services are withdrawn."""
 
+from collections.abc import Mapping
 from datetime import datetime
+
+from pydantic import JsonValue
 
 from graticule.core.ids import AssetId, JobId
 from graticule.core.models import AssetVersion
 from graticule.core.models.engine import JobPurpose
+from graticule.core.models.platform import UrlMode
 from graticule.repositories.assets import AssetRepository, AssetRevisionRepository
 from graticule.repositories.steps import AssetWork
 from graticule.services.asset_changes import AssetUnderChange
@@ -13,6 +17,7 @@ from graticule.services.workflow_choice import OUTPUTS, PUBLISHING, publishing_i
 from graticule.services.workflows import Workflows
 
 EXTERNAL = (JobPurpose.EXPORT, JobPurpose.REVERSAL)
+COPY = ("external_blob_path", "export_run_id")
 
 
 class PublishingJobs:
@@ -22,18 +27,24 @@ class PublishingJobs:
         self._jobs = jobs
         self._workflows = workflows
 
-    async def export(self, change: AssetUnderChange, version: AssetVersion, now: datetime) -> JobId:
-        """Copy the revision in service of a version to where the public reads."""
-        await change.cancel_jobs(now, version.version_ordinal, EXTERNAL)
-        return await self._start(change, JobPurpose.EXPORT, version, [await _in_service(change, version)])
+    async def publish(self, change: AssetUnderChange, now: datetime, named: AssetVersion | None = None) -> JobId | None:
+        """Copy what the public may reach and has not in its present revision; give the job of the newest version.
+
+        That is the latest version, with `all_versions` each one in service, and the one that was named.
+        """
+        reached = change.in_service if change.asset.url_mode is UrlMode.ALL_VERSIONS else change.in_service[-1:]
+        ordinals = {version.version_ordinal for version in (*reached, *([named] if named else []))}
+        job_id = None
+        for version in [each for each in change.in_service if each.version_ordinal in ordinals]:
+            if not await self._is_published(change, version):
+                job_id = await self._export(change, version, now)
+        return job_id
 
     async def reverse(self, change: AssetUnderChange, versions: list[AssetVersion], now: datetime) -> JobId | None:
         """Remove the external copies of those versions that may have some; give the last job."""
-        job_id = None
+        job_id, assets = None, AssetRepository(change.connection)
         for version in versions:
-            if await AssetRepository(change.connection).needs_reversal(
-                AssetId(version.asset_id), version.version_ordinal
-            ):
+            if await assets.needs_reversal(AssetId(version.asset_id), version.version_ordinal):
                 await change.cancel_jobs(now, version.version_ordinal, EXTERNAL)
                 job_id = await self._start(change, JobPurpose.REVERSAL, version, [version])
         return job_id
@@ -42,13 +53,25 @@ class PublishingJobs:
         """Remove an asset with all its versions from the services."""
         return await self._start(change, JobPurpose.UNPUBLISH, versions[-1], versions)
 
+    async def _is_published(self, change: AssetUnderChange, version: AssetVersion) -> bool:
+        """Tell whether the revision in service is, or is about to be, where the public reads."""
+        revision = version.approved_revision or version.revision
+        if version.exported_revision == revision:
+            return not await change.has_jobs(version.version_ordinal, [JobPurpose.REVERSAL])
+        assets = AssetRepository(change.connection)
+        return await assets.is_being_exported(AssetId(version.asset_id), version.version_ordinal, revision)
+
+    async def _export(self, change: AssetUnderChange, version: AssetVersion, now: datetime) -> JobId:
+        await change.cancel_jobs(now, version.version_ordinal, EXTERNAL)
+        return await self._start(change, JobPurpose.EXPORT, version, [await _in_service(change, version)])
+
     async def _start(
         self, change: AssetUnderChange, purpose: JobPurpose, version: AssetVersion, versions: list[AssetVersion]
     ) -> JobId:
         graph = self._workflows.library.get(PUBLISHING[purpose])
         submission = Submission(
             workflow_id=graph.workflow_id,
-            input_params=publishing_inputs(graph, change.asset, versions),
+            input_params=publishing_inputs(graph, change.asset, versions, await _copies(change, versions)),
             submitted_by=change.caller.name[:64],
             priority=version.priority,
         )
@@ -68,3 +91,15 @@ async def _in_service(change: AssetUnderChange, version: AssetVersion) -> AssetV
     )
     outputs = {name: logged.outputs.get(name) for name in OUTPUTS}
     return version.model_copy(update={**outputs, "revision": logged.revision})
+
+
+async def _copies(change: AssetUnderChange, versions: list[AssetVersion]) -> list[dict[str, JsonValue]]:
+    """Give all copies that were ever made of versions, those of earlier revisions too."""
+    revisions = AssetRevisionRepository(change.connection)
+    made: list[Mapping[str, JsonValue]] = []
+    for version in versions:
+        logged = await revisions.of_version(AssetId(version.asset_id), version.version_ordinal)
+        now = change.versions[version.version_ordinal]
+        made += [*(each.outputs for each in logged), {name: getattr(now, name) for name in COPY}]
+    copies = [{name: each.get(name) for name in COPY} for each in made if each.get("export_run_id")]
+    return [copy for place, copy in enumerate(copies) if copy not in copies[:place]]

@@ -50,7 +50,7 @@ class ReviewService:
         async with changing(self._database, asset_id, caller, asked.expected_version) as change:
             change.require_live()
             pending = [each for each in change.live if each.approval_state is ApprovalState.PENDING_REVIEW]
-            version = _chosen(change, asked.version_ordinal, pending, change.in_service)
+            version = change.chosen(asked.version_ordinal, pending, change.in_service)
             if version.approval_state is ApprovalState.APPROVED:
                 return await self._clear(change, asked.clearance_level, version)
             _require_reviewable(change, version)
@@ -74,7 +74,7 @@ class ReviewService:
         async with changing(self._database, asset_id, caller, asked.expected_version) as change:
             change.require_live()
             pending = [each for each in change.live if each.approval_state is ApprovalState.PENDING_REVIEW]
-            version = _chosen(change, asked.version_ordinal, pending)
+            version = change.chosen(asked.version_ordinal, pending)
             _require_rejectable(change, version)
             now = self._database.now()
             version = change.written(
@@ -90,7 +90,7 @@ class ReviewService:
         """Take a version out of service; the latest falls back to the highest approved one."""
         async with changing(self._database, asset_id, caller, asked.expected_version) as change:
             change.require_live()
-            version = _chosen(change, asked.version_ordinal, change.in_service)
+            version = change.chosen(asked.version_ordinal, change.in_service)
             if version.approved_revision is None:
                 message = f"Version {version.version_ordinal} is {version.approval_state} and not in service."
                 change.refuse(Refusal.NOT_APPROVED, message)
@@ -129,7 +129,8 @@ class ReviewService:
             now = self._database.now()
             await change.change_asset(now, url_mode=asked.url_mode)
             await change.tell(EventType.ASSET_URL_MODE_CHANGED, now, before=before, url_mode=asked.url_mode)
-            return _answer(change)
+            is_public = change.asset.clearance_state is ClearanceState.PUBLIC
+            return _answer(change, job_id=await self._publishing.publish(change, now) if is_public else None)
 
     async def delete_version(self, asset_id: AssetId, ordinal: int, asked: Change, caller: Caller) -> AssetChange:
         """Mark a version as deleted, which resolves it; what processes it is cancelled, what serves it withdrawn."""
@@ -160,14 +161,14 @@ class ReviewService:
             return _answer(change, job_id=await self._publishing.unpublish(change, versions))
 
     async def _clear(self, change: AssetUnderChange, level: ClearanceState, version: AssetVersion) -> AssetChange:
-        before = change.asset.clearance_state
+        before, now = change.asset.clearance_state, self._database.now()
         if before is level:
-            return _answer(change, version, changed=False)
-        now = self._database.now()
+            job_id = await self._follow_clearance(change, before, version, now)
+            return _answer(change, version, changed=job_id is not None, job_id=job_id)
         cleared = _cleared(change, level, change.caller, now)
         await change.change_asset(now, **cleared.changes)
         await change.tell(EventType.ASSET_CLEARANCE_CHANGED, now, before=before, clearance_state=level)
-        job_id = await self._follow_clearance(change, before, change.in_service[-1], now)
+        job_id = await self._follow_clearance(change, before, version, now)
         return _answer(change, version, warning=cleared.warning, job_id=job_id)
 
     async def _follow_clearance(
@@ -175,7 +176,7 @@ class ReviewService:
     ) -> JobId | None:
         """Make the copies of a public version, or remove those of an asset that is public no more."""
         if change.asset.clearance_state is ClearanceState.PUBLIC:
-            return await self._publishing.export(change, version, now)
+            return await self._publishing.publish(change, now, version)
         if before is ClearanceState.PUBLIC:
             await layer_catalog.follow(change, now)
             return await self._publishing.reverse(change, [*change.versions.values()], now)
@@ -184,15 +185,9 @@ class ReviewService:
     async def _withdraw(self, change: AssetUnderChange, version: AssetVersion, now: datetime) -> JobId | None:
         """Remove the copies of a version that left the service, and see that what takes its place has some."""
         job_id = await self._publishing.reverse(change, [version], now)
-        successor = change.in_service[-1] if change.in_service else None
-        is_public = change.asset.clearance_state is ClearanceState.PUBLIC
-        if is_public and successor is not None and successor.export_run_id is None:
-            await self._publishing.export(change, successor, now)
+        if change.asset.clearance_state is ClearanceState.PUBLIC:
+            await self._publishing.publish(change, now)
         return job_id
-
-
-def _chosen(change: AssetUnderChange, ordinal: int | None, *wanted: list[AssetVersion]) -> AssetVersion:
-    return change.newest(*wanted, change.live) if ordinal is None else change.version(ordinal)
 
 
 def _require_reviewable(change: AssetUnderChange, version: AssetVersion) -> None:

@@ -42,14 +42,14 @@ async def write_decisions(
         Part.JOBS: [row for job in decided async for row in _job(outputs, job)],
         Part.OTHER_JOBS: [job.row() for job in decided if not job.moves_job],
         Part.PROCESSED_VERSIONS: [row for job in decided for row in processed_versions(job)],
-        Part.EXPORTS: [row for job in decided for row in exports(job)],
         Part.CALLBACKS: [row for job in decided for row in _callbacks(job)],
         Part.NOTIFICATIONS: _notifications(decided),
     }
     jobs = [job.snapshot.job for job in decided]
     removed, started_over = _removed(decided), _started_over(decided)
     abandoned, withdrawn = _abandoned(decided), _withdrawn(decided)
-    if not (removed or started_over or abandoned or withdrawn or len(portions(parts)) > 1):
+    exported = [row for job in decided for row in exports(job)]
+    if not (removed or started_over or abandoned or withdrawn or exported or len(portions(parts)) > 1):
         with committing(Commit.STEP):
             await steps.write(jobs, parts, now)
         return
@@ -57,6 +57,7 @@ async def write_decisions(
         await steps.hold(jobs)
         await steps.remove_children(removed)
         await steps.forget_checkpoints(started_over)
+        await steps.note_exports(exported, now)
         await steps.write(jobs, parts, now)
         await steps.abandon_children(abandoned, now)
         await steps.withdraw_tasks(withdrawn)

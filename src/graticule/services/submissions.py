@@ -71,7 +71,7 @@ class SubmissionService:
         async with changing(self._database, asset_id, caller, asked.expected_version, Commit.SUBMIT_VERSION) as change:
             change.require_live()
             failed = [version for version in change.live if version.processing_state is ProcessingState.FAILED]
-            version = _chosen(change, asked.version_ordinal, failed)
+            version = change.chosen(asked.version_ordinal, failed)
             if version.processing_state is not ProcessingState.FAILED:
                 state = version.processing_state
                 change.refuse(Refusal.NOT_FAILED, f"Version {version.version_ordinal} is {state}; nothing to retry.")
@@ -88,7 +88,7 @@ class SubmissionService:
         """Process the same source again, as a new revision; an approval lasts if the content turns out the same."""
         async with changing(self._database, asset_id, caller, asked.expected_version, Commit.SUBMIT_VERSION) as change:
             change.require_live()
-            version = _chosen(change, asked.version_ordinal, change.live)
+            version = change.chosen(asked.version_ordinal, change.live)
             _require_order(change, version)
             source = await _last_request(change, version)
             return await self._revise(
@@ -234,7 +234,7 @@ async def _earlier(connection: Connection, asked: PlatformSubmission, key: str) 
     requests, platform_id = RequestRepository(connection), PlatformId(asked.platform_id)
     await requests.lock_key(platform_id, key)
     found = await requests.find_by_idempotency_key(platform_id, key)
-    if found is not None and found.request_body.get("submission") != asked.model_dump(mode="json"):
+    if found is not None and _submission_of(found) != asked:
         raise Refused(
             Refusal.IDEMPOTENCY_KEY_REUSED,
             "This Idempotency-Key came with another submission before.",
@@ -276,10 +276,6 @@ def _require_rest(change: AssetUnderChange, version: AssetVersion) -> None:
             f"Version {version.version_ordinal} is being processed.",
             "Wait until that ends.",
         )
-
-
-def _chosen(change: AssetUnderChange, ordinal: int | None, *wanted: list[AssetVersion]) -> AssetVersion:
-    return change.newest(*wanted, change.live) if ordinal is None else change.version(ordinal)
 
 
 async def _last_request(change: AssetUnderChange, version: AssetVersion) -> PlatformRequest:

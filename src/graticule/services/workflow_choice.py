@@ -53,7 +53,7 @@ def ingest_inputs(
     names = output_names(
         PlatformId(asset.platform_id),
         asset.short_id or asset.asset_id,
-        asked.platform_refs,
+        {name: value for name, value in asset.platform_refs.items() if isinstance(value, str | int)},
         label=asked.version_label,
         ordinal=ordinal,
         revision=revision,
@@ -82,7 +82,9 @@ def ingest_inputs(
     return {**{name: value for name, value in ours.items() if name in graph.inputs}, **options}
 
 
-def publishing_inputs(graph: Graph, asset: GeospatialAsset, versions: list[AssetVersion]) -> dict[str, JsonValue]:
+def publishing_inputs(
+    graph: Graph, asset: GeospatialAsset, versions: list[AssetVersion], copies: list[dict[str, JsonValue]]
+) -> dict[str, JsonValue]:
     """Give a workflow that publishes or withdraws those of our inputs that it declares; the last version is the one."""
     of_versions = [_outputs(version) for version in versions]
     ours: dict[str, JsonValue] = {
@@ -91,6 +93,7 @@ def publishing_inputs(graph: Graph, asset: GeospatialAsset, versions: list[Asset
         "data_type": asset.data_type,
         **(of_versions[-1] if of_versions else {}),
         "versions": [*of_versions],
+        "copies": [*copies],
     }
     return {name: value for name, value in ours.items() if name in graph.inputs and value is not None}
 

@@ -119,7 +119,8 @@ async def test_reviewers_describe_layers_and_partners_read_of_their_own(ask: Cal
     read = await statuses(ask, "GET", METADATA)
     assert read == {"partner": 200, "other": 404, "reviewer": 200, "operator": 200, "admin": 200}
     found = (await ask("partner", "GET", METADATA)).json()
-    assert (found["title"], found["version"], found["updated_by"]) == ("Elevation", 1, "reviewer")
+    assert (found["title"], found["version"], found["updated_by"]) == ("Elevation", 1, None)
+    assert (await ask("operator", "GET", METADATA)).json()["updated_by"] == "reviewer"
     stale = await ask("reviewer", "PUT", METADATA, json={"title": "Heights", "expected_version": 7})
     problem_of(stale, 409, "stale_version")
     assert stale.json()["current"] == {"version": 1}

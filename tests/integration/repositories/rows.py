@@ -404,6 +404,7 @@ def _rich_version(key: dict[str, Any], times: dict[str, Any]) -> AssetVersion:
         stac_collection_id="c",
         external_blob_path="x",
         export_run_id="run",
+        exported_revision=1,
         deleted_at=LATER,
         deleted_by="Zoë",
         **key,

@@ -259,6 +259,7 @@ def _version(state: State, request_id: UUID) -> AssetVersion:
         "last_request_id": request_id,
         "external_blob_path": "external" if exported else None,
         "export_run_id": "run" if exported else None,
+        "exported_revision": state.approved_revision if exported else None,
         **(_who("deleted") if state.is_deleted else {}),
     }
     return AssetVersion.model_validate({**values, "created_at": NOW, "updated_at": NOW})

@@ -51,7 +51,11 @@ WORK = """
 
 def _published(name: str, inputs: str) -> str:
     of_version = ", ".join(f"{name}: {{type: string}}" for name in OUTPUTS)
-    return flow(WORK, workflow_id=name, inputs=f"{{asset_id: {{type: string}}, {inputs}, {of_version}}}")
+    return flow(
+        WORK,
+        workflow_id=name,
+        inputs=f"{{asset_id: {{type: string}}, copies: {{type: array}}, {inputs}, {of_version}}}",
+    )
 
 
 ONE_VERSION = "version_ordinal: {type: integer}, revision: {type: integer}, data_type: {type: string}"

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from tests.integration.services.desk import Desk
 
+from graticule.core.errors import Refused
 from graticule.core.ids import JobId
 from graticule.core.models import Job
 from graticule.core.models.engine import JobPurpose
@@ -230,3 +231,94 @@ async def test_jobs_of_a_version_are_of_its_own_even_with_the_inputs_of_an_earli
     first, second = await desk.jobs(asset_id, EXPORT)
     assert first.input_params == {**second.input_params}
     assert JobId(first.job_id) != second.job_id
+
+
+async def report(desk: Desk, job_id: JobId | None, output: Any = None) -> None:
+    assert job_id is not None
+    await desk.bench.report(await desk.bench.task_of(job_id, "work"), output=output)
+
+
+async def test_two_jobs_of_one_version_may_end_in_one_step(desk: Desk) -> None:
+    asset_id = await desk.exported()
+    revoked = await desk.revoke(asset_id)
+    again = await desk.submit(overwrite=True, callback_url="https://example.org/told")
+    await report(desk, revoked.job_id)
+    await report(desk, again.job_id, {"content_hash": "b" * 64, "blob_path": "new"})
+    await desk.bench.look_around()
+    version = await desk.version(asset_id)
+    assert (version.processing_state, version.blob_path) == ("completed", "new")
+    assert (version.external_blob_path, version.export_run_id, version.exported_revision) == (None, None, None)
+    assert (await desk.request(again.request_id)).status == "completed"
+    assert [each["status"] for each in await desk.callbacks()] == ["completed"]
+
+
+async def test_an_export_and_its_reversal_in_one_step_leave_nothing(desk: Desk) -> None:
+    asset_id = await desk.approved(level="public")
+    export = (await last(desk, asset_id, EXPORT)).job_id
+    await report(desk, export, {"external_blob_path": "public/late.tif"})
+    reversal = (await desk.clear(asset_id, "ouo")).job_id
+    await report(desk, reversal)
+    await desk.bench.look_around()
+    assert await copies(desk, asset_id) == [None]
+
+
+async def test_a_failed_export_does_not_go_on_when_its_version_is_public_no_more(desk: Desk) -> None:
+    asset_id = await desk.approved(level="public")
+    export = (await last(desk, asset_id, EXPORT)).job_id
+    await desk.fail(export)
+    await desk.clear(asset_id, "ouo")
+    with pytest.raises(Refused, match="not public any more"):
+        await desk.bench.jobs.resume(export)
+    await desk.clear(asset_id, "public")
+    with pytest.raises(Refused, match="a later job took its place"):
+        await desk.bench.jobs.resume(export)
+
+
+async def test_a_failed_unpublication_does_not_go_on_when_the_asset_was_revived(desk: Desk) -> None:
+    asset_id = await desk.approved()
+    withdrawn = (await desk.unpublish(asset_id)).job_id
+    assert withdrawn is not None
+    await desk.fail(withdrawn)
+    await desk.submit("V1")
+    with pytest.raises(Refused, match="revived"):
+        await desk.bench.jobs.resume(withdrawn)
+
+
+async def test_what_removes_copies_is_told_of_those_of_earlier_revisions(desk: Desk) -> None:
+    asset_id = await desk.exported()
+    (first,) = await copies(desk, asset_id)
+    await desk.process(await desk.submit(overwrite=True), "b")
+    await desk.approve(asset_id, "public")
+    second = await last(desk, asset_id, EXPORT)
+    assert [each["external_blob_path"] for each in second.input_params["copies"]] == [first]  # type: ignore[union-attr,index,call-overload]
+    await desk.finish(second.job_id, {"external_blob_path": "public/second.tif", "export_run_id": "second"})
+    await desk.clear(asset_id, "ouo")
+    reversal = await last(desk, asset_id, REVERSAL)
+    told_of = [each["external_blob_path"] for each in reversal.input_params["copies"]]  # type: ignore[union-attr,index,call-overload]
+    assert told_of == [first, "public/second.tif"]
+
+
+async def test_a_public_version_that_was_processed_again_is_exported_when_it_is_cleared_again(desk: Desk) -> None:
+    asset_id = await desk.exported()
+    assert not (await desk.clear(asset_id, "public")).changed
+    await desk.process(await desk.reprocess(asset_id))
+    cleared = await desk.clear(asset_id, "public")
+    assert cleared.changed
+    assert told(await last(desk, asset_id, EXPORT), "revision") == (2,)
+    assert not (await desk.clear(asset_id, "public")).changed, "it is under way"
+
+
+async def test_with_all_versions_each_one_in_service_is_exported(desk: Desk) -> None:
+    asset_id = await desk.approved()
+    await desk.approved("V2")
+    await desk.clear(asset_id, "public")
+    assert [job.version_ordinal for job in await desk.jobs(asset_id, EXPORT)] == [1]
+    await desk.set_url_mode(asset_id, "all_versions")
+    assert [job.version_ordinal for job in await desk.jobs(asset_id, EXPORT)] == [1, 0]
+
+
+async def test_the_version_that_is_named_is_exported(desk: Desk) -> None:
+    asset_id = await desk.approved()
+    await desk.approved("V2")
+    await desk.approve(asset_id, "public", 0)
+    assert sorted(job.version_ordinal or 0 for job in await desk.jobs(asset_id, EXPORT)) == [0, 1]

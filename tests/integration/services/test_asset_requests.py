@@ -13,7 +13,7 @@ from graticule.core.exchange import SubmissionReceipt
 from graticule.core.ids import JobId, PlatformId
 from graticule.core.models.platform import ClientRole
 from graticule.core.permissions import Caller
-from graticule.core.states import JobStatus, ProcessingState, RequestStatus
+from graticule.core.states import ProcessingState, RequestStatus
 from graticule.services.step_reading import Wake
 
 TOLD = "https://example.org/told"
@@ -239,34 +239,25 @@ async def test_a_retry_is_the_same_request_with_a_new_job(desk: Desk) -> None:
     assert {each["request_id"] for each in await desk.callbacks()} == {str(first.request_id)}
 
 
-async def test_an_old_job_that_is_resumed_changes_nothing_once_another_is_the_current_one(desk: Desk) -> None:
-    first = await desk.submit()
-    await desk.fail(first.job_id)
-    second = await desk.retry(first.asset_id)
-    version, request = await desk.version(first.asset_id), await desk.request(first.request_id)
-    await desk.bench.jobs.resume(job_of(first))
-    assert (await desk.version(first.asset_id), await desk.request(first.request_id)) == (version, request)
-    await desk.finish(first.job_id, {"content_hash": "f" * 64, "blob_path": "old"})
-    assert (await desk.bench.job(job_of(first))).status is JobStatus.COMPLETED
-    assert (await desk.version(first.asset_id), await desk.request(first.request_id)) == (version, request)
-    history = await desk.history(first.asset_id)
-    await desk.process(second)
-    assert (await desk.history(first.asset_id)) == [*history, "processing_completed"]
-    assert (await desk.version(first.asset_id)).blob_path == "silver/v0/r1/cog.tif"
-
-
-# A job that is no longer the current one has nothing to tell a partner, and never its own id.
 @pytest.mark.parametrize("deed", ["retry", "overwrite"])
-async def test_the_late_end_of_an_old_job_is_not_told_to_the_partner(desk: Desk, deed: str) -> None:
+async def test_a_job_is_not_resumed_once_another_processes_its_version(desk: Desk, deed: str) -> None:
     first = await desk.submit(callback_url=TOLD)
     await desk.fail(first.job_id)
     second = await (desk.retry(first.asset_id) if deed == "retry" else desk.submit(overwrite=True))
-    before = await desk.callbacks()
-    await desk.bench.jobs.resume(job_of(first))
-    await desk.finish(first.job_id, {"content_hash": "f" * 64})
-    late = (await desk.callbacks())[len(before) :]
+    before = await desk.snapshot()
+    with pytest.raises(Refused) as refused:
+        await desk.bench.jobs.resume(job_of(first))
+    assert refused.value.code == "job_superseded"
+    assert await desk.snapshot() == before
     await desk.process(second)
-    assert late == []
+
+
+async def test_the_job_of_a_deleted_version_is_not_resumed(desk: Desk) -> None:
+    first = await desk.submit()
+    await desk.fail(first.job_id)
+    await desk.delete(first.asset_id, 0)
+    with pytest.raises(Refused, match="deleted"):
+        await desk.bench.jobs.resume(job_of(first))
 
 
 async def test_a_late_result_of_a_cancelled_job_changes_nothing(desk: Desk) -> None:

@@ -23,7 +23,10 @@ from graticule.repositories.commands import bound_transaction
 from graticule.repositories.database import Connection, Database
 from graticule.repositories.errors import domain_errors
 from graticule.repositories.events import EventRepository
+from graticule.repositories.jobs import JobRepository
 from graticule.repositories.layers import LayerCatalogRepository, LayerMetadataRepository
+from graticule.repositories.requests import RequestRepository
+from graticule.repositories.workflows import WorkflowRepository
 from graticule.services import commands
 from graticule.services.bootstrap import BootstrapService
 from graticule.services.commands import (
@@ -213,6 +216,26 @@ async def test_an_asset_that_is_not_there_is_not_found(
 # Reindex
 
 
+async def test_a_version_whose_job_ended_without_it_can_be_retried_again(
+    service: CommandService, connection: Connection
+) -> None:
+    await WorkflowRepository(connection).insert(rows.workflow())
+    await AssetRepository(connection).insert(rows.asset(short_id=ASSET[:8]))
+    await AssetVersionRepository(connection).insert(rows.version(0, last_request_id=rows.request().request_id))
+    work = {"asset_id": ASSET, "version_ordinal": 0, "purpose": "process"}
+    await JobRepository(connection).insert(rows.job("ended", status="completed", ended_at=rows.NOW, **work))
+    await connection.execute(
+        "UPDATE dagapp.asset_versions SET processing_state = 'processing', current_job_id = 'ended'"
+    )
+    await RequestRepository(connection).insert(rows.request(status="processing"))
+    result = await run(service, "asset.reindex", asset_id=ASSET)
+    assert result.details == {"corrected": {}, "ended": [0]}
+    version = await AssetVersionRepository(connection).get(asset_id=ASSET, version_ordinal=0)
+    request = await RequestRepository(connection).get(request_id=rows.request().request_id)
+    assert (version.processing_state, request.status) == ("failed", "failed")
+    assert (await run(service, "asset.reindex", asset_id=ASSET)).details["ended"] == []
+
+
 async def test_what_an_asset_says_of_its_versions_is_set_right(service: CommandService, connection: Connection) -> None:
     assets, versions = AssetRepository(connection), AssetVersionRepository(connection)
     other = rows.asset(ASSET[:9] + "f" * 23, short_id=ASSET[:8])  # has the shortest name already
@@ -225,11 +248,14 @@ async def test_what_an_asset_says_of_its_versions_is_set_right(service: CommandS
     result = await run(service, "asset.reindex", asset_id=ASSET)
     short_id = {"from": None, "to": ASSET[:12]}
     latest = {"from": 4, "to": 2}
-    assert result.details == {"corrected": {"latest_approved_version_ordinal": latest, "short_id": short_id}}
+    assert result.details == {
+        "corrected": {"latest_approved_version_ordinal": latest, "short_id": short_id},
+        "ended": [],
+    }
     asset = await assets.get(asset_id=ASSET)
     assert (asset.latest_approved_version_ordinal, asset.short_id, asset.version) == (2, ASSET[:12], 2)
     again = await run(service, "asset.reindex", asset_id=ASSET)
-    assert (again.outcome, again.details) == (Outcome.UNCHANGED, {"corrected": {}})
+    assert (again.outcome, again.details) == (Outcome.UNCHANGED, {"corrected": {}, "ended": []})
     assert await assets.get(asset_id=ASSET) == asset
     assert [event.data["outcome"] for event in await events(connection)] == ["changed", "unchanged"]
 

@@ -48,7 +48,7 @@ async def test_a_failed_attempt_waits_for_its_backoff_and_is_tried_again(new_ben
     job_id = await bench.submit()
     task = await bench.task_of(job_id, "work")
     await bench.report(task, ResultStatus.FAILED, error_message="flaky")
-    before = datetime.now(UTC)
+    before = bench.pool.now()
     outcome = await bench.advance(job_id)
     node = await bench.node(job_id, "work")
     assert (node.status, node.retry_count, node.task_id, node.deadline_at) == (READY, 1, None, None)

@@ -6,10 +6,10 @@ from tests.unit.docs.pages import code, codes, page, table
 
 from graticule.api.app import ROUTERS
 from graticule.config import Settings
-from graticule.core.permissions import ALLOWED
-from graticule.http.rate_limits import FAILURES_PER_MINUTE
+from graticule.core.permissions import ALLOWED, RESERVED
+from graticule.http.rate_limits import FAILURES_PER_MINUTE, NAMELESS_PER_MINUTE
 from graticule.services import access, issuer_keys, oidc, service_tokens
-from graticule.services.clients import RESERVED, USE_NOTED_EVERY
+from graticule.services.clients import USE_NOTED_EVERY
 
 PAGE = page("access.md")
 SETTINGS = page("settings.md")
@@ -54,6 +54,7 @@ def test_every_setting_that_the_page_names_is_one() -> None:
 def test_the_numbers_are_right() -> None:
     assert f"at most {access.CACHE_SECONDS:.0f} s" in PAGE
     assert f"After {FAILURES_PER_MINUTE} wrong credentials in a minute" in PAGE
+    assert f"or {NAMELESS_PER_MINUTE} requests without any" in PAGE
     assert f"requests ({Settings().rate_limit_per_minute}) in a minute" in PAGE
     assert f"with {oidc.LEEWAY_SECONDS} s for clocks" in PAGE
     assert f"at most every\n{issuer_keys.AGAIN_SECONDS:.0f} s" in PAGE

@@ -2,6 +2,7 @@
 
 from tests.unit.docs.pages import blocks, code, codes, page, state_diagram, table
 
+from graticule.config import Settings
 from graticule.core.refusals import Refusal
 from graticule.core.states import APPROVAL, CLEARANCE, PROCESSING
 from graticule.services.asset_outcomes import ExternalOutputs, VersionOutputs
@@ -26,6 +27,12 @@ def test_the_workflows_are_those_that_are_chosen_and_they_are_shipped() -> None:
     shipped = {path.stem for path in shipped_folder().glob("*.yaml")}
     assert {workflow for _, _, workflow in rows} | {*PUBLISHING.values()} <= shipped
     assert {*PUBLISHING.values()} <= {*codes(PAGE)}
+
+
+def test_every_setting_has_its_row() -> None:
+    told = {*codes(page("settings.md"))}
+    names = [(f"GRATICULE_{name}".upper(), name.upper()) for name in Settings.model_fields]
+    assert [name for name, short in names if not {name, short} & told] == []
 
 
 def test_the_outputs_are_those_that_are_kept() -> None:

@@ -13,10 +13,10 @@ from tests.unit.docs.pages import DOCS, anchors, blocks, codes, file_of, links, 
 from graticule.api.app import ROUTERS
 from graticule.config import Settings
 from graticule.core.models.engine import EventType
-from graticule.orchestrator.deliveries import AT_ONCE
+from graticule.orchestrator.deliveries import AT_ONCE, AT_ONCE_PER_HOST
 from graticule.repositories.callbacks import DeliveryState
 from graticule.services.callback_targets import LONGEST_URL, check_callback_url
-from graticule.services.deliveries import LONGEST_ASKED, PAUSES, SPREAD
+from graticule.services.deliveries import LONGEST_ASKED, PAUSES, SHORTEST_SECRET_BYTES, SPREAD
 from graticule.services.safe_http import ALL_SECONDS, MOST_ANSWER_BYTES
 from graticule.services.webhooks import body_of, signed_headers, signing_secret
 
@@ -67,6 +67,8 @@ def test_the_numbers_are_those_of_the_code() -> None:
         f"within {LONGEST_ASKED.total_seconds() / 3600:g} h",
         f"at most {MOST_ANSWER_BYTES // 1024} KiB",
         f"At most {AT_ONCE}\ncallbacks",
+        f"at most {AT_ONCE_PER_HOST} of them to one host",
+        f"at least {SHORTEST_SECRET_BYTES} bytes",
         f"at most {LONGEST_URL} characters",
     ):
         assert said in PAGE, said

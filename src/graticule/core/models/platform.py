@@ -264,6 +264,7 @@ class AssetVersion(Row):
     bbox: list[float] | None = Field(None, description="West, south, east, north, in degrees.")
     external_blob_path: Path | None = None
     export_run_id: Name | None = None
+    exported_revision: int | None = Field(None, description="The revision that was copied for the public.")
     deleted_at: Timestamp | None = None
     deleted_by: Name | None = None
     created_at: CreatedAt
