@@ -5,11 +5,11 @@ from typing import Annotated, Final
 from fastapi import Depends, Request, Security
 from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer
 
-from graticule.core.errors import Unauthenticated
+from graticule.core.errors import PermissionDenied, Unauthenticated
 from graticule.core.permissions import Caller, Deed
 from graticule.http.callers import ApiKey, CallerWhoOperates, allowed, authenticated
 from graticule.services.access import AccessService
-from graticule.services.service_tokens import HEADER
+from graticule.services.service_tokens import GATEWAY, HEADER
 
 _WORKER_TOKEN: Final = HTTPBearer(auto_error=False, scheme_name="WorkerToken", description="The token of the workers.")
 _SERVICE_TOKEN: Final = APIKeyHeader(
@@ -31,11 +31,12 @@ async def require_worker(
 
 
 async def require_gateway(request: Request, token: Annotated[str | None, Security(_SERVICE_TOKEN)]) -> None:
-    """Let only pass what the gateway has signed."""
+    """Let only pass what the gateway has signed for itself, and not for one of its callers."""
     access: AccessService = request.app.state.access
     if token is None:
         raise Unauthenticated("Only the gateway may do this, with a service token.")
-    await access.authenticate(service_token=token)
+    if await access.authenticate(service_token=token) != GATEWAY:
+        raise PermissionDenied("Only the gateway itself may do this, and none of its callers.")
 
 
 AdminOnly = Depends(allowed(Deed.ADMINISTER))

@@ -58,9 +58,12 @@ async def _show_installation(running: "Installation") -> None:
 
     async with httpx.AsyncClient(timeout=30, trust_env=False) as client:
         table = Table("process", "address", "health", "database role", box=None, header_style="bold")
-        for address in (running.gateway, running.orchestrator, *running.workers):
-            table.add_row(*_health((await client.get(f"{address}/health")).raise_for_status().json(), address))
         headers = {"X-API-Key": running.admin_key.value}
+        told = (await client.get(f"{running.gateway}/api/admin/health", headers=headers)).raise_for_status().json()
+        for address in (running.gateway, running.orchestrator, *running.workers):
+            health = (await client.get(f"{address}/health")).raise_for_status().json()
+            # The gateway tells strangers no details.
+            table.add_row(*_health(health, address, {**told["database"], **health["checks"]["database"]}["detail"]))
         bootstrap = f"{running.orchestrator}/api/v1/bootstrap"
         status = (await client.get(f"{bootstrap}/status", headers=headers)).raise_for_status().json()
         tables = (await client.get(f"{bootstrap}/tables", headers=headers)).raise_for_status().json()["items"]
@@ -71,8 +74,7 @@ async def _show_installation(running: "Installation") -> None:
     out.print(f"\n {versions}; {len(tables)} tables, schema current.\n", soft_wrap=True)
 
 
-def _health(health: "Document", address: str) -> tuple[str, str, str, str]:
-    database = health["checks"]["database"]["detail"]
+def _health(health: "Document", address: str, database: "Document") -> tuple[str, str, str, str]:
     return health["process"], address, f"{health['status']}, {database['latency_ms']:.1f} ms", database["role"]
 
 

@@ -64,6 +64,7 @@ def create_gateway(settings: Settings, database_url: str, *, streams: bool = Tru
         database_url,
         parts=[outbound_open, uses_told],
         max_body_bytes=settings.gateway_max_body_bytes,
+        health_details=False,  # they are for operators: /api/admin/health
     )
     install_forwarding(app)
     install_access(app, app.state.database, settings)
@@ -74,6 +75,7 @@ def create_gateway(settings: Settings, database_url: str, *, streams: bool = Tru
         probe_router(
             "gateway",
             readiness_checks(app.state.readiness),
+            details=False,
             live="/api/livez",
             ready="/api/readyz",
             health="/api/gateway/health",

@@ -1,6 +1,7 @@
 """Every change goes to the orchestrator by HTTP, in the name of the caller; the gateway itself writes nothing."""
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final, Self, TypeVar, cast
 from urllib.parse import quote
@@ -9,7 +10,7 @@ import httpx
 from fastapi import Depends, FastAPI, Request, Response
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from graticule.core.errors import Unavailable
+from graticule.core.errors import InvalidInput, Unavailable
 from graticule.core.permissions import Caller
 from graticule.http.problems import MEDIA_TYPE, Problem, ProblemResponse
 from graticule.http.requests import REQUEST_ID_HEADER, request_id_of
@@ -19,6 +20,7 @@ from graticule.services.service_tokens import HEADER
 CONNECT_SECONDS: Final = 2.0
 ANSWER_SECONDS: Final = 30.0
 CONNECTIONS: Final = 100
+PRINTABLE: Final = r"^[ -~]*$"  # what a header can carry anywhere
 SET_SERVICE_KEY: Final = "Set GRATICULE_SERVICE_KEY to the same value for the gateway and for the orchestrator."
 
 # What a refusal may tell a partner of how things stand; whatever else it holds is ours.
@@ -104,7 +106,7 @@ class Orchestrator:
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
         """Forward a request and give its answer; a refusal is raised as the problem that it is."""
-        content = None if body is None else body.model_dump_json(exclude_unset=True).encode()
+        content = None if body is None else _content(body)
         sent = {
             "Accept": "application/json",
             **({} if content is None else {"Content-Type": "application/json"}),
@@ -174,7 +176,23 @@ def trace_headers(request: Request) -> dict[str, str]:
     """Give the headers by which a request is found again in the logs of the next process."""
     found = {name: request.headers.get(name) for name in ("traceparent", "tracestate")}
     found[REQUEST_ID_HEADER] = request_id_of(request.scope)
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in found.items() if value is not None and is_plain(value)}
+
+
+def is_plain(header: str) -> bool:
+    """Tell whether the value of a header can be sent on: others than printable ASCII have no meaning of their own."""
+    return header.isascii() and header.isprintable()
+
+
+def _content(body: BaseModel) -> bytes:
+    """Write a body as JSON, or raise `InvalidInput` for halves of characters, which JSON can name and not hold."""
+    try:
+        json.dumps(body.model_dump(exclude_unset=True), ensure_ascii=False, default=str).encode()
+        return body.model_dump_json(exclude_unset=True).encode()
+    except ValueError as error:
+        raise InvalidInput(
+            "The body holds text that is not Unicode.", hint="Send no lone surrogates.", detail=str(error)
+        ) from None
 
 
 def parsed(answer: httpx.Response, model: type[M]) -> M:

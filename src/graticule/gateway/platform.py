@@ -33,7 +33,7 @@ from graticule.core.models.fields import AssetKey, PlatformKey, Short
 from graticule.core.partner_fields import LABEL, REFS, translate
 from graticule.core.permissions import Caller, Deed
 from graticule.core.states import RequestStatus
-from graticule.gateway.forwarding import Forward
+from graticule.gateway.forwarding import PRINTABLE, Forward
 from graticule.gateway.seen import change_for, for_staff
 from graticule.gateway.services import Assets, Platforms, TheSettings
 from graticule.http.callers import (
@@ -54,7 +54,11 @@ router = APIRouter(prefix=PREFIX, tags=["platform"], responses=problem_responses
 
 IdempotencyKey = Annotated[
     Short | None,
-    Header(min_length=1, description="A second submission with the same key gives the receipt of the first."),
+    Header(
+        min_length=1,
+        pattern=PRINTABLE,
+        description="A second submission with the same key gives the receipt of the first.",
+    ),
 ]
 StatusKey = Annotated[str, Path(max_length=64, description="A request, or an asset; operators may name a job, too.")]
 
@@ -268,7 +272,7 @@ def _platform_named(form: dict[str, JsonValue], caller: Caller) -> PlatformId:
     named = form.get("platform_id", None if caller.is_staff else caller.platform_id)
     if named is None:
         raise InvalidInput("`platform_id` is missing.", hint="Name the partner for whom you submit.")
-    if not isinstance(named, str) or len(named) > 50 or "\x00" in named:
+    if not isinstance(named, str) or len(named) > 50 or not named.isprintable():
         raise InvalidInput("`platform_id` is not the id of a platform.", hint="`GET /api/platforms` lists them.")
     return PlatformId(named)
 

@@ -25,6 +25,7 @@ from graticule.gateway.forwarding import (
     CONNECT_SECONDS,
     CONNECTIONS,
     Orchestrator,
+    is_plain,
     trace_headers,
 )
 from graticule.http.callers import CallerWhoOperates
@@ -142,6 +143,8 @@ class Proxy:
 
     def _headers(self, target: str, request: Request, caller: Caller) -> dict[str, str]:
         sent = {name: request.headers[name] for name in SENT_ON if name in request.headers}
+        if strange := [name for name, value in sent.items() if not is_plain(value)]:
+            raise InvalidInput(f"The header {strange[0]} is not passed on.", hint="Write it in printable ASCII.")
         sent |= {"accept-encoding": "identity", "user-agent": "graticule-gateway", **trace_headers(request)}
         if target == ORCHESTRATOR:
             sent[HEADER] = self._orchestrator.token(caller)
@@ -236,8 +239,9 @@ def _address(base: httpx.URL, path: str, request: Request) -> httpx.URL:
 
 
 def _headers_back(answer: httpx.Response, target: str, base: httpx.URL) -> dict[str, str]:
-    kept = {name: answer.headers[name] for name in SENT_BACK if name in answer.headers}
     location = _location(answer, target, base)
+    answer.headers.encoding = "latin-1"  # as they will be encoded again
+    kept = {name: answer.headers[name] for name in SENT_BACK if name in answer.headers}
     return {**kept, **ADDED, **({} if location is None else {"Location": location})}
 
 

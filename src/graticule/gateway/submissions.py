@@ -1,32 +1,38 @@
 """`/api/gateway/submit`: jobs of any workflow, one or many at once. Operators only."""
 
 import asyncio
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Header, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, JsonValue, ValidationError
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from graticule.core.errors import GraticuleError, Unavailable
+from graticule.core.errors import Unavailable
 from graticule.core.models import Job
 from graticule.core.models.fields import Short
 from graticule.core.permissions import Caller
-from graticule.gateway.forwarding import Forward, ForwardedProblem, Forwarder, parsed
+from graticule.gateway.forwarding import PRINTABLE, Forward, ForwardedProblem, Forwarder, parsed
 from graticule.http.callers import CallerWhoOperates
-from graticule.http.problems import FieldError, Problem, problem_of, problem_responses
+from graticule.http.problems import Problem, invalid_input, problem_of, problem_responses
+from graticule.logs import get_logger
 from graticule.services.jobs import Submission
 
 JOBS: Final = "/api/v1/jobs"
 MOST_IN_A_BATCH: Final = 100
 AT_ONCE: Final = 8
 
+_log = get_logger(__name__)
+
 router = APIRouter(
     prefix="/api/gateway", tags=["submissions"], responses=problem_responses(400, 401, 403, 413, 422, 429, 502, 503)
 )
 
 IdempotencyKey = Annotated[
-    Short | None, Header(min_length=1, description="A second submission with the same key gives the job of the first.")
+    Short | None,
+    Header(
+        min_length=1, pattern=PRINTABLE, description="A second submission with the same key gives the job of the first."
+    ),
 ]
 Resubmit = Annotated[bool, Query(description="Resume the job that is found, if it has failed.")]
 
@@ -111,7 +117,7 @@ async def _submitted(index: int, item: dict[str, JsonValue], forward: Forwarder,
         submission = Submission.model_validate(item)
         answer = await forward.ask("POST", JOBS, caller=caller, body=submission)
         return BatchItem(index=index, status=answer.status_code, job=parsed(answer, Job))
-    except (ValidationError, GraticuleError, ForwardedProblem) as error:
+    except Exception as error:  # whatever happens to one, the others are told of
         problem = _problem_of(error)
         return BatchItem(index=index, status=problem.status, problem=problem)
 
@@ -119,20 +125,10 @@ async def _submitted(index: int, item: dict[str, JsonValue], forward: Forwarder,
 def _problem_of(error: Exception) -> Problem:
     if isinstance(error, ForwardedProblem):
         return error.problem.model_copy(update={"instance": None})
-    problem = problem_of(error)
     if isinstance(error, ValidationError):
-        problem = _invalid(error)
+        faults = error.errors(include_url=False, include_context=False, include_input=False)
+        return invalid_input("The item does not have the form that is expected here.", faults)
+    problem = problem_of(error)
+    if problem.status == 500:
+        _log.error("an item of a batch failed", exc_info=error)
     return problem
-
-
-def _invalid(error: ValidationError) -> Problem:
-    faults: list[Any] = error.errors(include_url=False, include_context=False, include_input=False)
-    return Problem(
-        type="urn:graticule:problem:invalid_input",
-        title="Invalid input",
-        status=422,
-        detail="The item does not have the form that is expected here.",
-        code="invalid_input",
-        hint=None,
-        errors=[FieldError(loc=list(fault["loc"]), message=fault["msg"], type=fault["type"]) for fault in faults],
-    )

@@ -42,6 +42,7 @@ def create_application(
     checks: Mapping[str, Check],
     lifespan: Lifespan[FastAPI] | None = None,
     max_body_bytes: int = DEFAULT_MAX_BODY_BYTES,
+    health_details: bool = True,
 ) -> FastAPI:
     """Make an application with problem documents, request ids, limits, probes and metrics.
 
@@ -59,7 +60,7 @@ def create_application(
     app.state.registry = create_registry(process)
     app.state.stopping = asyncio.Event()
     _add_middleware(app, max_body_bytes)
-    app.include_router(probe_router(process, checks))
+    app.include_router(probe_router(process, checks, details=health_details))
     app.include_router(metrics_router(app.state.registry))
     return app
 

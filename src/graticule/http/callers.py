@@ -6,6 +6,8 @@ from typing import Annotated, Final
 
 from fastapi import Depends, FastAPI, Request, Security
 from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer
+from starlette.middleware import Middleware
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graticule.config import Settings
 from graticule.core.errors import PermissionDenied, Unauthenticated
@@ -15,6 +17,9 @@ from graticule.http.rate_limits import RateLimits
 from graticule.repositories.database import Database
 from graticule.services.access import ADMIN, AccessService
 from graticule.services.service_tokens import HEADER, ServiceTokens
+
+# All that may have a body; none of these is for everyone.
+CHANGING: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 _API_KEY: Final = APIKeyHeader(
     name="X-API-Key", scheme_name="ApiKeyHeader", auto_error=False, description="The key of a client, or the admin key."
@@ -35,33 +40,55 @@ def install_access(
     app.state.access = access
     app.state.service_tokens = service_tokens
     app.state.rate_limits = RateLimits(settings.rate_limit_per_minute)
+    app.user_middleware.append(Middleware(CallerBeforeBody))  # the innermost: the others see its answers
     return access
+
+
+class CallerBeforeBody:
+    """Middleware that lets nobody send a body who is not known: a route asks who calls only when it has read it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on when its caller is known, or raise why not."""
+        if scope["type"] == "http" and scope["method"] in CHANGING:
+            await _ensure_known(Request(scope))
+        await self.app(scope, receive, send)
+
+
+async def _ensure_known(request: Request) -> None:
+    """Raise what the route would raise; what the caller may do, and how often, is left to the route."""
+    access: AccessService = request.app.state.access
+    given = await _OPEN_ID_TOKEN(request)
+    bearer = given.credentials if given else None
+    if not access.is_worker_token(bearer):  # for callbacks it counts, whatever stands beside it
+        await _caller(request, await _API_KEY(request), bearer, request.headers.get(HEADER))
 
 
 async def authenticated(request: Request, api_key: ApiKey, bearer: Bearer) -> Caller:
     """Give the caller of a request, and count it; once for each request, however many ask."""
     limits: RateLimits = request.app.state.rate_limits
     service_token = request.headers.get(HEADER)
-    caller = await _caller(request, limits, api_key, bearer.credentials if bearer else None, service_token)
+    caller = await _caller(request, api_key, bearer.credentials if bearer else None, service_token)
     if service_token is None and _is_limited(caller):
         await limits.count(caller)
     return caller
 
 
-async def _caller(
-    request: Request, limits: RateLimits, api_key: str | None, bearer: str | None, service_token: str | None
-) -> Caller:
+async def _caller(request: Request, api_key: str | None, bearer: str | None, service_token: str | None) -> Caller:
+    """Give the caller. A right credential always counts, also from an address where too many were wrong."""
     access: AccessService = request.app.state.access
+    limits: RateLimits = request.app.state.rate_limits
     address = request.client.host if request.client else ""
-    # The gateway's address stands for all callers of the gateway: it is never shut out.
-    is_guess = service_token is None and (api_key is not None or bearer is not None)
-    if is_guess:
-        await limits.check_address(address)
     try:
         return await access.authenticate(api_key=api_key, bearer=bearer, service_token=service_token)
     except Unauthenticated:
-        if is_guess:
+        if api_key is not None or bearer is not None:
             await limits.count_failure(address)
+        elif service_token is None or request.app.state.service_tokens is None:
+            await limits.count_nameless(address)
+        # A gateway whose key is not the right one has to be told that, for however many callers it speaks.
         raise
 
 

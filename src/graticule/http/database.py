@@ -34,6 +34,7 @@ def create_database_application(
     *,
     parts: Sequence[LifespanPart] = (),
     max_body_bytes: int = DEFAULT_MAX_BODY_BYTES,
+    health_details: bool = True,
 ) -> FastAPI:
     """Make an application whose `app.state.database` acts as `role` while the application runs.
 
@@ -62,6 +63,7 @@ def create_database_application(
         checks=readiness_checks(readiness),
         lifespan=lifespan,
         max_body_bytes=max_body_bytes,
+        health_details=health_details,
     )
     app.state.database = database
     app.state.readiness = readiness

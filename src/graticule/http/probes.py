@@ -56,6 +56,21 @@ class CheckHealth(BaseModel):
     reason: str | None = None
 
 
+class CheckOutcome(BaseModel):
+    """One check, for everyone."""
+
+    ok: bool
+    reason: str | None = None
+
+
+class PublicHealth(BaseModel):
+    """The process, as far as everyone may know of it."""
+
+    status: Literal["healthy", "unhealthy"]
+    process: str
+    checks: dict[str, CheckOutcome]
+
+
 class Health(BaseModel):
     """The process in full."""
 
@@ -72,19 +87,24 @@ def probe_router(
     checks: Mapping[str, Check],
     *,
     check_timeout: float = 2.0,
+    details: bool = True,
     live: str = "/livez",
     ready: str = "/readyz",
     health: str = "/health",
 ) -> APIRouter:
-    """Serve `/livez`, `/readyz` and `/health`, or the same at other addresses."""
+    """Serve `/livez`, `/readyz` and `/health`, or the same at other addresses.
+
+    Without `details`, health tells only what is not ok and why, for processes that strangers can reach.
+    """
     probes = _Probes(process, checks, check_timeout)
     router = APIRouter(tags=["probes"])
     router.add_api_route(live, probes.live, response_model=Liveness, summary="Alive?")
     router.add_api_route(
         ready, probes.ready, response_model=Readiness, responses=_unavailable(Readiness), summary="Ready?"
     )
+    told, answer = (Health, probes.health) if details else (PublicHealth, probes.public_health)
     router.add_api_route(
-        health, probes.health, response_model=Health, responses=_unavailable(Health), summary="Details"
+        health, answer, response_model=told, responses=_unavailable(told), summary="Details" if details else "Healthy?"
     )
     return router
 
@@ -127,6 +147,17 @@ class _Probes:
             started_at=self._started_at,
             uptime_seconds=round(time.monotonic() - self._started, 3),
             checks=found,
+        )
+        return _answer(health, ok=ok)
+
+    async def public_health(self) -> JSONResponse:
+        """Tell which checks are ok, and why the others are not."""
+        found = await self._run_all()
+        ok = all(check.ok for check in found.values())
+        health = PublicHealth(
+            status="healthy" if ok else "unhealthy",
+            process=self._process,
+            checks={name: CheckOutcome(ok=check.ok, reason=check.reason) for name, check in found.items()},
         )
         return _answer(health, ok=ok)
 

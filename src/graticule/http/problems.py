@@ -3,15 +3,15 @@
 `STATUSES` is the one table from the domain's errors to HTTP. An error's `detail` goes to the log only.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from urllib.parse import quote
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -33,6 +33,7 @@ from graticule.http.requests import request_id_of
 from graticule.logs import get_logger
 
 MEDIA_TYPE: Final = "application/problem+json"
+MOST_FIELD_ERRORS: Final = 20  # that an answer tells
 
 STATUSES: Final[Mapping[type[GraticuleError], int]] = {
     InvalidInput: 422,
@@ -70,11 +71,19 @@ _SENTENCES: Final[Mapping[int, str]] = {
 _log = get_logger(__name__)
 
 
+def _encodable(value: object) -> object:
+    """Escape halves of characters: JSON may name them, and no text can hold them."""
+    return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
+
+
+Text = Annotated[str, BeforeValidator(_encodable)]
+
+
 class FieldError(BaseModel):
     """What is wrong with one part of a request; what was sent there is not repeated."""
 
-    loc: list[str | int]
-    message: str
+    loc: list[Text | int]
+    message: Text
     type: str
 
 
@@ -84,9 +93,9 @@ class Problem(BaseModel):
     type: str = Field("about:blank", description="Names the kind of problem: `urn:graticule:problem:<code>`.")
     title: str
     status: int
-    detail: str = Field(description="What happened, for a person.")
+    detail: Text = Field(description="What happened, for a person.")
     code: str = Field(description="What happened, for a program; it does not change between versions.")
-    hint: str | None = Field(None, description="How to mend it.")
+    hint: Text | None = Field(None, description="How to mend it.")
     errors: list[FieldError] | None = None
     current: dict[str, Any] | None = Field(None, description="How things stand, when that is why it was refused.")
     request_id: str | None = Field(None, description="Finds this request in the log.")
@@ -197,13 +206,24 @@ def _plain(error: HTTPException) -> Problem:
     return Problem(title=_title(code), status=status, detail=detail, code=code)
 
 
+def invalid_input(detail: str, faults: Sequence[Any]) -> Problem:
+    """Describe input of another form than expected: its first faults, and how many more there are."""
+    told = [
+        FieldError(loc=list(fault["loc"]), message=fault["msg"], type=fault["type"])
+        for fault in faults[:MOST_FIELD_ERRORS]
+    ]
+    if left_out := len(faults) - len(told):
+        detail = f"{detail} Of {len(faults)} errors, {left_out} are left out."
+    problem = _problem(422, InvalidInput.code, detail)
+    problem.errors = told
+    return problem
+
+
 def _invalid_request(error: RequestValidationError) -> Problem:
-    faults = [FieldError(loc=list(fault["loc"]), message=fault["msg"], type=fault["type"]) for fault in error.errors()]
-    if any(fault.type == "json_invalid" for fault in faults):
-        problem = _problem(400, "malformed_request", "The body is not valid JSON.")
-    else:
-        problem = _problem(422, InvalidInput.code, "The request does not have the form that is expected here.")
-    problem.errors = faults
+    problem = invalid_input("The request does not have the form that is expected here.", error.errors())
+    if any(fault.type == "json_invalid" for fault in problem.errors or ()):
+        malformed = _problem(400, "malformed_request", "The body is not valid JSON.")
+        return malformed.model_copy(update={"errors": problem.errors})
     return problem
 
 

@@ -190,7 +190,8 @@ def session_conninfo(url: str, role: DatabaseRole, name: str, *, by_key: bool = 
     # A process that was stopped in the middle of a transaction must not keep its locks from the others.
     settings.append("-c idle_in_transaction_session_timeout=60s")
     if role is DatabaseRole.GATEWAY:
-        settings.append("-c default_transaction_read_only=on")
+        # What anyone may ask must not keep the server busy for long.
+        settings += ["-c default_transaction_read_only=on", "-c statement_timeout=10s"]
     if by_key or role is DatabaseRole.WORKER:
         settings += [f"-c {setting}" for setting in BY_KEY]
     options = " ".join(filter(None, settings))

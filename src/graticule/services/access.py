@@ -77,7 +77,7 @@ class AccessService:
 
         The worker token may stand beside another credential, which then counts: an operator's machine has both.
         """
-        if bearer is not None and matches(bearer, self._worker_token):
+        if self.is_worker_token(bearer):
             if api_key is None and service_token is None:
                 return WORKER
             bearer = None
@@ -93,6 +93,10 @@ class AccessService:
             "This needs a credential.",
             hint="Send an API key in the header X-API-Key, or a token as `Authorization: Bearer <token>`.",
         )
+
+    def is_worker_token(self, bearer: str | None) -> bool:
+        """Tell whether this is the token of the workers."""
+        return bearer is not None and matches(bearer, self._worker_token)
 
     def take_used(self) -> set[ClientId]:
         """Give the clients that have called since the last time that this was asked."""

@@ -15,7 +15,7 @@ from graticule.core.models import ApiClient, Event
 from graticule.core.models.engine import EventType
 from graticule.core.models.fields import JsonObject, PlatformKey
 from graticule.core.models.platform import ClientRole
-from graticule.core.permissions import STAFF
+from graticule.core.permissions import RESERVED, STAFF
 from graticule.repositories.clients import ClientRepository
 from graticule.repositories.database import Connection, Database
 from graticule.repositories.events import EventRepository
@@ -23,7 +23,6 @@ from graticule.repositories.platforms import PlatformRepository
 from graticule.services.access import key_hash, new_key
 
 USE_NOTED_EVERY: Final = timedelta(minutes=1)
-RESERVED: Final = frozenset({"admin", "gateway", "worker"})  # the names of others in the audit trail
 
 ClientKey = Annotated[ClientId, StringConstraints(pattern=r"^[a-z][a-z0-9-]{1,62}$")]
 DisplayName = Annotated[

@@ -12,7 +12,7 @@ from graticule.config import Settings
 from graticule.core.errors import ConfigurationError, PermissionDenied, Unauthenticated
 from graticule.core.ids import PlatformId
 from graticule.core.models.platform import ClientRole
-from graticule.core.permissions import Caller
+from graticule.core.permissions import RESERVED, Caller
 from graticule.services.issuer_keys import IssuerKeys
 
 # Only signatures that are made with one key and checked with another: whoever can check cannot sign.
@@ -22,7 +22,7 @@ ALGORITHMS: Final = frozenset(f"{family}{bits}" for family in ("RS", "PS", "ES")
 LEEWAY_SECONDS: Final = 60
 LONGEST_TOKEN: Final = 16 * 1024
 
-_NAME: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,128}")
+_NAME: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,128}")
 _PLATFORM: Final = re.compile(r"[a-z][a-z0-9_]{0,49}")
 
 
@@ -128,6 +128,8 @@ class OpenIdTokens:
         given = _claim(claims, self._claims.name)
         if not isinstance(given, str) or not _NAME.fullmatch(given):
             raise _unsound(f"no name in the claim {self._claims.name}")
+        if given.strip().casefold() in RESERVED:
+            raise _unsound("a name under which only we act")
         return given
 
 

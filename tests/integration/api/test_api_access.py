@@ -39,7 +39,8 @@ async def test_without_the_key_every_endpoint_answers_401_before_it_looks_at_the
 ) -> None:
     for method, path in ENDPOINTS:
         with subtests.test(f"{method} {path}"):
-            answer = await visitor.request(method, path, headers=headers, content=b"{")
+            sent = {"Content-Type": "application/json", **headers}
+            answer = await visitor.request(method, path, headers=sent, content=b"{")
             problem_of(answer, 401, "unauthenticated")
             assert KEY not in answer.text
 
@@ -54,6 +55,13 @@ async def test_the_worker_token_opens_nothing_but_the_callbacks(
                 problem_of(answer, 401, "unauthenticated")
             else:
                 problem_of(answer, 403, "permission_denied")
+
+
+async def test_the_worker_token_counts_for_callbacks_whatever_stands_beside_it(visitor: httpx.AsyncClient) -> None:
+    for method, path in (("POST", "task-result"), ("GET", "checkpoint")):
+        headers = {"Authorization": f"Bearer {TOKEN}", "X-API-Key": "wrong"}
+        answer = await visitor.request(method, f"/api/v1/callbacks/{path}", json={}, headers=headers)
+        problem_of(answer, 422, "invalid_input")
 
 
 async def test_a_database_that_is_away_is_answered_by_503(visitor: httpx.AsyncClient) -> None:

@@ -150,7 +150,7 @@ async def test_no_secret_is_shown_with_the_settings(database: TestDatabase, tmp_
         tmp_path,
         orchestrator_url=address("http://login:hidden-1@127.0.0.1:1/?key=hidden-2"),
         database_url=DatabaseUrl("postgresql://user:hidden-3@h/d"),
-        webhook_secret=SecretStr("hidden-4"),
+        webhook_secret=SecretStr("hidden-4" * 4),
     )
     async with running_front(settings, database) as front:
         answer = await front.ask("operator", "GET", "/api/admin/config")

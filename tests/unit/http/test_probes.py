@@ -101,6 +101,19 @@ async def test_health_tells_everything() -> None:
     }
 
 
+async def test_strangers_are_told_only_what_is_not_ok_and_why() -> None:
+    app = FastAPI()
+    app.include_router(probe_router("gateway", {"queue": fine, "database": broken}, details=False))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
+        response = await client.get("/health")
+    assert response.status_code == 503
+    assert response.json() == {
+        "status": "unhealthy",
+        "process": "gateway",
+        "checks": {"queue": {"ok": True}, "database": {"ok": False, "reason": "failed, see the log"}},
+    }
+
+
 async def test_health_is_200_when_all_is_well() -> None:
     response = await probing({"queue": fine}).get("/health")
     assert (response.status_code, response.json()["status"]) == (200, "healthy")

@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI, HTTPException
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +18,7 @@ from structlog.testing import capture_logs
 from graticule.core import errors
 from graticule.core.errors import GraticuleError
 from graticule.http.application import create_application
-from graticule.http.problems import STATUSES, Problem, problem_of, problem_responses, status_of
+from graticule.http.problems import MOST_FIELD_ERRORS, STATUSES, Problem, problem_of, problem_responses, status_of
 
 
 class Order(BaseModel):
@@ -197,6 +198,20 @@ async def test_an_invalid_body_is_told_field_by_field_without_what_was_sent(clie
     }
     assert all(set(fault) == {"loc", "message", "type"} for fault in document["errors"])
     assert "hunter" not in response.text
+
+
+def test_of_many_faults_the_first_are_told_and_the_others_are_counted() -> None:
+    fault = {"loc": ("body", 1), "msg": "m", "type": "t"}
+    for count in (MOST_FIELD_ERRORS, MOST_FIELD_ERRORS + 980):
+        found = problem_of(RequestValidationError([fault] * count))
+        assert len(found.errors or ()) == MOST_FIELD_ERRORS == 20
+        assert ("980 are left out" in found.detail) is (count > MOST_FIELD_ERRORS)
+
+
+def test_half_a_character_can_be_told_of() -> None:
+    fault = {"loc": ("body", "\ud800"), "msg": "\ud801", "type": "t"}
+    for error in (RequestValidationError([fault]), errors.NotFound("There is no \ud800.", hint="\udfff")):
+        assert "\\\\ud" in problem_of(error).model_dump_json()
 
 
 async def test_a_body_that_is_not_json_is_malformed(client: httpx.AsyncClient) -> None:

@@ -63,16 +63,26 @@ async def test_over_a_long_time_nobody_gets_more_than_the_limit(clock: time_mach
     assert 550 <= passed <= 660
 
 
-async def test_wrong_credentials_shut_an_address_out_for_a_while(clock: time_machine.Traveller) -> None:
+async def test_an_address_may_be_wrong_so_often(clock: time_machine.Traveller) -> None:
     limits = RateLimits(5, failures_per_minute=3)
     for _ in range(3):
-        await limits.check_address("192.0.2.1")
         await limits.count_failure("192.0.2.1")
-    with pytest.raises(TooManyRequests):
-        await limits.check_address("192.0.2.1")
-    await limits.check_address("192.0.2.2")
+    with pytest.raises(TooManyRequests, match="wrong credential"):
+        await limits.count_failure("192.0.2.1")
+    await limits.count_failure("192.0.2.2")
     clock.shift(120)
-    await limits.check_address("192.0.2.1")
+    await limits.count_failure("192.0.2.1")
+
+
+async def test_an_address_may_come_without_a_credential_so_often(clock: time_machine.Traveller) -> None:
+    limits = RateLimits(5, failures_per_minute=1, nameless_per_minute=3)
+    await limits.count_failure("192.0.2.1")
+    for _ in range(3):
+        await limits.count_nameless("192.0.2.1")
+    with pytest.raises(TooManyRequests, match="without a credential") as refused:
+        await limits.count_nameless("192.0.2.1")
+    assert 1 <= refused.value.retry_after_seconds <= 60
+    await limits.count_nameless("192.0.2.2")
 
 
 async def test_who_holds_a_network_is_one_party(clock: time_machine.Traveller) -> None:
@@ -80,6 +90,6 @@ async def test_who_holds_a_network_is_one_party(clock: time_machine.Traveller) -
     for number in range(3):
         await limits.count_failure(f"2001:db8:0:1::{number}")
     with pytest.raises(TooManyRequests):
-        await limits.check_address("2001:db8:0:1::ffff")
-    await limits.check_address("2001:db8:0:2::1")
-    await limits.check_address("not an address")
+        await limits.count_failure("2001:db8:0:1::ffff")
+    await limits.count_failure("2001:db8:0:2::1")
+    await limits.count_failure("not an address")

@@ -130,10 +130,17 @@ async def test_staff_is_bound_to_no_platform(reader: Reader, issuer: Issuer) -> 
     assert caller.platform_id is None
 
 
-@pytest.mark.parametrize("name", [None, "", "a" * 129, "a\nb", "a\x00", "a\x85b", ["ada"], 7])
+@pytest.mark.parametrize("name", [None, "", "a" * 129, "a\nb", "a\x00", "a\x85b", "a\ud800", "\udfff", ["ada"], 7])
 async def test_a_name_that_cannot_be_recorded_is_refused(reader: Reader, issuer: Issuer, name: object) -> None:
     with pytest.raises(Unauthenticated):
         await reader(oidc_name_claim="upn").read(issuer.token(upn=name))
+
+
+@pytest.mark.parametrize("name", ["admin", "gateway", "worker", "Admin", " WORKER "])
+async def test_nobody_acts_under_the_name_of_one_of_our_parts(reader: Reader, issuer: Issuer, name: str) -> None:
+    with pytest.raises(Unauthenticated):
+        await reader().read(issuer.token(sub=name))
+    assert (await reader().read(issuer.token(sub=f"{name}x".strip()))).name
 
 
 async def test_the_name_is_taken_from_the_claim_of_the_settings(reader: Reader, issuer: Issuer) -> None:
