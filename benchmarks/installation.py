@@ -26,12 +26,13 @@ from graticule.embedded.cluster import Cluster
 from graticule.embedded.credentials import ADMIN, Credentials
 from graticule.embedded.logins import allow_logins
 from graticule.handlers.registry import known_handlers
-from graticule.orchestrator.engine import policy, workflow_folders
+from graticule.orchestrator.engine import policy
 from graticule.repositories.database import Database
 from graticule.services.bootstrap import BootstrapService
 from graticule.services.jobs import JobService, Submission
 from graticule.services.outputs import OutputStore
 from graticule.services.steps import StepService
+from graticule.services.workflow_library import workflow_folders
 from graticule.services.workflows import Workflows
 from graticule.storage.local import LocalStorage
 

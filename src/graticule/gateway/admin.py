@@ -18,12 +18,11 @@ from graticule.handlers.registry import known_handlers
 from graticule.http.callers import CallerWhoOperates
 from graticule.http.paging import Cursor, Cursors, Limit, Page
 from graticule.http.problems import problem_responses
-from graticule.orchestrator.engine import workflow_folders
 from graticule.repositories.job_views import JobFilter, JobListItem
 from graticule.repositories.operations import OrchestratorNow, ProcessState, WorkerNow
 from graticule.services.readiness import ReadinessService
 from graticule.services.statistics import StatisticsService
-from graticule.services.workflow_library import WorkflowLibrary, load
+from graticule.services.workflow_library import WorkflowLibrary, load, workflow_folders
 
 ACTIVE: Final = (JobStatus.PENDING, JobStatus.RUNNING)
 

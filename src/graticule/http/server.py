@@ -42,9 +42,13 @@ def listen(host: str, port: int) -> socket.socket:
     """Open the port, so that a taken one is found out before anything else is started."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=2048)
+        opened = socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
         raise _refused(host, port, error) from error
+    # What is accepted inherits it, and asyncio does not set it here: the body of an answer would wait 40 ms for the
+    # client to confirm the head.
+    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return opened
 
 
 def _refused(host: str, port: int, error: OSError) -> ConfigurationError:

@@ -1,6 +1,7 @@
 """Sends callbacks beside the loop: when one is told of, and when one is due."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
@@ -13,11 +14,13 @@ from graticule.core.models import Callback
 from graticule.core.table import DatabaseRole
 from graticule.logs import get_logger
 from graticule.orchestrator.parts import persistently, signal
+from graticule.repositories.callbacks import host_of
 from graticule.repositories.listener import Listener, listening
 from graticule.services.deliveries import CallbackSender
 
 _log = get_logger(__name__)
 AT_ONCE: Final = 10
+AT_ONCE_PER_HOST: Final = 3  # so that a host that is silent leaves room for others
 SHORTEST_SECONDS: Final = 0.1  # what is due, and not given to us, is being claimed by another
 
 
@@ -29,7 +32,7 @@ class Deliveries:
         self._listener = Listener(url, DatabaseRole.ORCHESTRATOR, [CALLBACKS], name="graticule-orchestrator-callbacks")
         self._poll_seconds = settings.orchestrator_poll_interval
         self._look = asyncio.Event()
-        self._sending: set[asyncio.Task[None]] = set()
+        self._sending: dict[asyncio.Task[None], str] = {}  # with the host that it goes to
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -49,19 +52,20 @@ class Deliveries:
     async def _deliver(self) -> None:
         """Send what is due, and sleep until more is, until one is told of, or until a sender is free again."""
         while True:
-            free = AT_ONCE - len(self._sending)
-            claimed = await self._sender.claim(free) if free else []
-            for callback in claimed:
-                self._begin(callback)
-            await signal(self._look, None if len(claimed) == free else await self._pause())
+            while len(self._sending) < AT_ONCE and (claimed := await self._sender.claim(1, self._busy_hosts())):
+                self._begin(claimed[0])
+            await signal(self._look, None if len(self._sending) >= AT_ONCE else await self._pause())
+
+    def _busy_hosts(self) -> list[str]:
+        return [host for host, count in Counter(self._sending.values()).items() if count >= AT_ONCE_PER_HOST]
 
     def _begin(self, callback: Callback) -> None:
         task = asyncio.create_task(self._attempt(callback))
-        self._sending.add(task)
+        self._sending[task] = host_of(callback.url)
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._sending.discard(task)
+        del self._sending[task]
         self._look.set()
 
     async def _attempt(self, callback: Callback) -> None:
@@ -76,5 +80,5 @@ class Deliveries:
             _log.exception("a callback could not be sent", callback_id=callback.callback_id)
 
     async def _pause(self) -> float:
-        due = await self._sender.seconds_to_next()
+        due = await self._sender.seconds_to_next(self._busy_hosts())
         return self._poll_seconds if due is None else min(max(due, SHORTEST_SECONDS), self._poll_seconds)

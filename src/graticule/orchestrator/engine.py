@@ -4,7 +4,6 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from graticule.config import Settings
@@ -19,7 +18,7 @@ from graticule.services.deliveries import CallbackSender
 from graticule.services.jobs import JobService
 from graticule.services.outputs import OutputStore
 from graticule.services.steps import StepService
-from graticule.services.workflow_library import shipped_folder
+from graticule.services.workflow_library import workflow_folders
 from graticule.services.workflows import Workflows
 from graticule.storage.local import LocalStorage
 
@@ -79,9 +78,3 @@ def policy(settings: Settings) -> Policy:
         running_grace_seconds=settings.worker_lease_seconds,
         environment={name: value for name, value in os.environ.items() if name in names},
     )
-
-
-def workflow_folders(settings: Settings) -> list[Path]:
-    """Give the folders of workflows, the shipped ones first."""
-    given = [Path(folder).expanduser() for folder in settings.workflows.split(os.pathsep) if folder]
-    return [shipped_folder(), *given]

@@ -1,9 +1,11 @@
 """The outbox of callbacks."""
 
+import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from psycopg import sql
 from psycopg.types.json import Jsonb
@@ -14,6 +16,14 @@ from graticule.core.models.engine import EventType
 from graticule.core.models.fields import JsonObject
 from graticule.repositories.base import Repository
 from graticule.repositories.queries import load_queries
+
+_HOST: Final = r"^https?://(\[[^]]*\]|[^/?#:]*[^/?#:.])"  # of a URL in lower case; PostgreSQL and Python read it alike
+
+
+def host_of(url: str) -> str:
+    """Give the host that a URL names, without its port; empty when it names none."""
+    found = re.match(_HOST, url.lower())
+    return found[1] if found else ""
 
 
 class DeliveryState(StrEnum):
@@ -43,13 +53,20 @@ class CallbackRepository(Repository[Callback]):
     subject: ClassVar = "callback"
     queries: ClassVar = load_queries("callbacks.sql")
 
-    async def claim(self, now: datetime, held_until: datetime, limit: int) -> list[Callback]:
-        """Take callbacks whose time has come, each by one sender only; whoever records nothing loses them then."""
-        return await self._all("claim_callbacks", {"now": now, "held_until": held_until, "limit": limit})
+    async def claim(
+        self, now: datetime, held_until: datetime, limit: int, busy: Collection[str] = ()
+    ) -> list[Callback]:
+        """Take callbacks whose time has come, each by one sender only; whoever records nothing loses them then.
 
-    async def next_due(self) -> datetime | None:
-        """Tell when the next try is due, or the next claim runs out."""
-        row = await self._fetch_one(sql.SQL(self.queries["next_callback"]), {}, "read the next callback")
+        None is taken that goes to one of the hosts that are `busy`.
+        """
+        parameters = {"now": now, "held_until": held_until, "limit": limit, "host": _HOST, "busy": list(busy)}
+        return await self._all("claim_callbacks", parameters)
+
+    async def next_due(self, busy: Collection[str] = ()) -> datetime | None:
+        """Tell when the next try is due, or the next claim runs out, of those that go to no `busy` host."""
+        parameters = {"host": _HOST, "busy": list(busy)}
+        row = await self._fetch_one(sql.SQL(self.queries["next_callback"]), parameters, "read the next callback")
         return row["due"] if row else None
 
     async def record(self, claimed: Callback, came: Recorded, now: datetime) -> bool:

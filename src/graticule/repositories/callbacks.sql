@@ -2,11 +2,13 @@
 -- name the claim, and whoever has lost it (to another sender, or to an operator who sends anew) records nothing.
 
 -- name: claim_callbacks
+-- Not to hosts that are busy, so that one that is silent keeps nobody else's callbacks waiting.
 UPDATE dagapp.dag_callbacks
 SET attempt_count = attempt_count + 1, next_attempt_at = %(held_until)s
 WHERE callback_id = ANY (ARRAY(
         SELECT callback_id FROM dagapp.dag_callbacks
         WHERE delivered_at IS NULL AND given_up_at IS NULL AND next_attempt_at <= %(now)s
+          AND coalesce(substring(lower(url) FROM %(host)s::text), '') <> ALL (%(busy)s::text[])
         ORDER BY next_attempt_at
         LIMIT %(limit)s
         FOR UPDATE SKIP LOCKED
@@ -14,7 +16,9 @@ WHERE callback_id = ANY (ARRAY(
 RETURNING *;
 
 -- name: next_callback
-SELECT min(next_attempt_at) AS due FROM dagapp.dag_callbacks WHERE delivered_at IS NULL AND given_up_at IS NULL;
+SELECT min(next_attempt_at) AS due FROM dagapp.dag_callbacks
+WHERE delivered_at IS NULL AND given_up_at IS NULL
+  AND coalesce(substring(lower(url) FROM %(host)s::text), '') <> ALL (%(busy)s::text[]);
 
 -- name: record_callback
 -- What came of a try, with its event.

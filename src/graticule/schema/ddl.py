@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
+from functools import cache
 
 from graticule.core.columns import ColumnDefinition, column_definitions, enum_name, literal
 from graticule.core.table import DatabaseRole, ForeignKey, Index, Row, Table
@@ -247,6 +248,11 @@ def seed_statements(models: Sequence[type[Row]]) -> list[str]:
 
 def fingerprint(models: Sequence[type[Row]]) -> str:
     """Give the hash that identifies this schema; partitions come and go and do not count."""
+    return _fingerprint(tuple(models))
+
+
+@cache
+def _fingerprint(models: tuple[type[Row], ...]) -> str:
     objects = schema_objects(models, date(2000, 1, 1))
     text = "\n".join(item.create for item in objects if item.key.kind is not Kind.PARTITION)
     return hashlib.sha256("\n".join([text, *seed_statements(models)]).encode()).hexdigest()

@@ -5,7 +5,7 @@ same id, when the claim has run out.
 """
 
 import random
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -15,7 +15,7 @@ from typing import Final
 from pydantic import BaseModel, Field
 
 from graticule.config import Settings
-from graticule.core.errors import Conflict, NotFound
+from graticule.core.errors import ConfigurationError, Conflict, NotFound
 from graticule.core.fault_points import Commit
 from graticule.core.ids import JobId, PlatformId
 from graticule.core.models import Callback
@@ -43,6 +43,7 @@ PAUSES: Final = tuple(
 )
 SPREAD: Final = 0.1  # so that what failed together is not tried again together
 LONGEST_ASKED: Final = timedelta(hours=24)
+SHORTEST_SECRET_BYTES: Final = 32
 _ASKS_FOR_TIME: Final = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
 _UNSIGNED: Final = "this installation has no GRATICULE_WEBHOOK_SECRET to sign with"
 
@@ -97,17 +98,17 @@ class CallbackSender:
         self._public_url = str(settings.public_url or "")
         self._http = http or SafeHttp(parse_allowance(settings.callback_allow))
 
-    async def claim(self, limit: int) -> list[Callback]:
-        """Take callbacks whose time has come. Nothing is locked while they are sent."""
+    async def claim(self, limit: int, busy: Collection[str] = ()) -> list[Callback]:
+        """Take callbacks whose time has come, for hosts that are not busy. Nothing is locked while they are sent."""
         now = self._database.now()
         held_until = now + timedelta(seconds=CLAIM_SECONDS)
         async with self._database.committing(Commit.CLAIM_CALLBACKS) as connection:
-            return await CallbackRepository(connection).claim(now, held_until, limit)
+            return await CallbackRepository(connection).claim(now, held_until, limit, busy)
 
-    async def seconds_to_next(self) -> float | None:
-        """Tell how long it is to the next try that is due; None when nothing waits."""
+    async def seconds_to_next(self, busy: Collection[str] = ()) -> float | None:
+        """Tell how long it is to the next try that is due for a host that is not busy; None when nothing waits."""
         async with self._database.connection() as connection:
-            due = await CallbackRepository(connection).next_due()
+            due = await CallbackRepository(connection).next_due(busy)
         return None if due is None else (due - self._database.now()).total_seconds()
 
     async def attempt(self, callback: Callback) -> None:
@@ -220,9 +221,9 @@ def _asked(retry_after: str | None, now: datetime) -> timedelta:
         return timedelta(seconds=int(retry_after[:9]))
     try:
         date = parsedate_to_datetime(retry_after)
-    except ValueError:
+        return date.replace(tzinfo=date.tzinfo or UTC) - now
+    except (ValueError, TypeError, OverflowError):  # a zone of a billion hours is a number to the parser
         return timedelta()
-    return date.replace(tzinfo=date.tzinfo or UTC) - now
 
 
 def _told_status(status: int | None) -> str:
@@ -233,6 +234,11 @@ def _told_status(status: int | None) -> str:
 
 def _secret_of(settings: Settings) -> str | None:
     given = settings.webhook_secret.get_secret_value() if settings.webhook_secret else ""
+    if given and len(given.encode()) < SHORTEST_SECRET_BYTES:  # whoever guesses it can sign for every recipient
+        raise ConfigurationError(
+            f"GRATICULE_WEBHOOK_SECRET is too short: a secret needs at least {SHORTEST_SECRET_BYTES} bytes.",
+            hint="Make one with `openssl rand -base64 48`, the same for all orchestrators.",
+        )
     return given or None
 
 

@@ -1,5 +1,6 @@
 """The workflows of one or more folders, compiled; a bad file is reported and hides no other."""
 
+import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
+from graticule.config import Settings
 from graticule.core.errors import NotFound
 from graticule.dag.compile import Compiled, KnownHandler, Problem, Severity, compile_workflow
 from graticule.dag.graph import Graph
@@ -135,3 +137,9 @@ def _files(folder: Path, problems: list[Problem]) -> Iterator[Path]:
         problems.append(_problem(folder, Severity.ERROR, "unreadable", message))
         return
     yield from (path for path in listed if path.suffix in SUFFIXES and not path.name.startswith("."))
+
+
+def workflow_folders(settings: Settings) -> list[Path]:
+    """Give the folders of workflows, the shipped ones first."""
+    given = [Path(folder).expanduser() for folder in settings.workflows.split(os.pathsep) if folder]
+    return [shipped_folder(), *given]

@@ -13,7 +13,7 @@ from graticule.core.states import ApprovalState, ClearanceState, ProcessingState
 from graticule.repositories.asset_views import Area, AssetFilter, AssetViews
 from graticule.repositories.database import Connection
 
-RANDOMLY = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+RANDOMLY = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def sometimes(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -55,7 +55,7 @@ async def test_a_list_shows_what_a_look_at_every_row_would_find(
     assert [asset.asset_id for asset in found] == world.expected(wanted)
 
 
-@settings(RANDOMLY, max_examples=25)
+@settings(RANDOMLY, max_examples=15)
 @given(wanted=FILTERS, size=st.integers(1, 7))
 @example(wanted=AssetFilter(with_deleted=True), size=1)
 @example(wanted=AssetFilter(text="r"), size=2)
@@ -84,7 +84,7 @@ async def test_each_asset_carries_its_newest_live_version(world: SmallWorld, rea
             assert version.model_dump() == expected.model_dump(include=set(type(version).model_fields))
 
 
-@settings(RANDOMLY, max_examples=100)
+@settings(RANDOMLY, max_examples=50)
 @given(text=st.text(st.characters(codec=None), max_size=40) | st.text("'\"\\&|!()<->:* aé-_./@%{}\0", max_size=30))
 @example(text="")
 @example(text="   ")

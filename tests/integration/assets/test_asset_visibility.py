@@ -18,7 +18,7 @@ from graticule.repositories.asset_views import AssetFilter, RequestFilter
 from graticule.repositories.database import Database
 from graticule.services.asset_reading import AssetReader
 
-RANDOMLY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+RANDOMLY = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 STAFF = Caller("olaf", frozenset({ClientRole.OPERATOR}))
 HOMELESS = Caller("w", frozenset({ClientRole.WORKER}))  # neither staff nor of a partner
 NOT_THERE = AssetId("0" * 32)

@@ -20,7 +20,7 @@ from graticule.services.deliveries import CallbackSender
 from graticule.services.safe_http import SafeHttp
 from graticule.services.webhooks import signing_secret
 
-MASTER = "a-master-secret-of-some-length"
+MASTER = "a-master-secret-of-some-length-at-least"
 REQUEST = "8e5d0b3c-0000-4000-8000-000000000001"
 PARTNERS = {"request_id": REQUEST, "status": "completed", "platform_id": "ddh"}
 SETTINGS = Settings(

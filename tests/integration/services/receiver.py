@@ -58,6 +58,7 @@ async def silence(_: asyncio.StreamWriter) -> None:
 class Receiver:
     """A server that keeps what it receives."""
 
+    host: str = "127.0.0.1"
     port: int = 0
     received: list[Received] = field(default_factory=list)
     answers: list[Answering] = field(default_factory=list)  # for the next requests; the last one for all that follow
@@ -67,7 +68,7 @@ class Receiver:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/hook?key=secret"
+        return f"http://{self.host}:{self.port}/hook?key=secret"
 
     async def until(self, count: int, seconds: float = 20) -> None:
         """Wait for so many requests."""
@@ -108,10 +109,10 @@ class Receiver:
 
 
 @asynccontextmanager
-async def receiving(tls: ssl.SSLContext | None = None) -> AsyncIterator[Receiver]:
+async def receiving(tls: ssl.SSLContext | None = None, host: str = "127.0.0.1") -> AsyncIterator[Receiver]:
     """Run a receiver."""
-    receiver = Receiver()
-    server = await asyncio.start_server(receiver.serve, "127.0.0.1", 0, ssl=tls)
+    receiver = Receiver(host)
+    server = await asyncio.start_server(receiver.serve, host, 0, ssl=tls)
     receiver.port = server.sockets[0].getsockname()[1]
     async with server:
         yield receiver

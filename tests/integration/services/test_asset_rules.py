@@ -116,16 +116,20 @@ VERSION_RULES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("what", VERSION_RULES)
-async def test_a_version_that_cannot_be_is_refused_by_the_database(connection: Connection, what: str) -> None:
-    other, given = VERSION_RULES[what]
+async def test_a_version_that_cannot_be_is_refused_by_the_database(
+    connection: Connection, subtests: pytest.Subtests
+) -> None:
     await AssetRepository(connection).insert(rows.asset())
     versions = AssetVersionRepository(connection)
-    if other:
-        await versions.insert(rows.version(0, **other))
-    with pytest.raises((Conflict, AlreadyExists)):
-        await versions.insert(rows.version(**given))
-    assert len(await versions.of_asset(rows.ASSET)) == bool(other)
+    for what, (other, given) in VERSION_RULES.items():
+        with subtests.test(what):
+            async with connection.transaction(force_rollback=True):
+                if other:
+                    await versions.insert(rows.version(0, **other))
+                with pytest.raises((Conflict, AlreadyExists)):
+                    async with connection.transaction():
+                        await versions.insert(rows.version(**given))
+                assert len(await versions.of_asset(rows.ASSET)) == bool(other)
 
 
 RESOLVED: dict[str, dict[str, Any]] = {
@@ -159,12 +163,14 @@ ASSET_RULES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("what", ASSET_RULES)
-async def test_an_asset_that_cannot_be_is_refused_by_the_database(connection: Connection, what: str) -> None:
+async def test_an_asset_that_cannot_be_is_refused_by_the_database(
+    connection: Connection, subtests: pytest.Subtests
+) -> None:
     assets = AssetRepository(connection)
     await assets.insert(rows.asset(short_id=rows.ASSET[:8]))
-    with pytest.raises((Conflict, AlreadyExists)):
-        await assets.insert(rows.asset(rows.ASSET[:8] + "e" * 24, **ASSET_RULES[what]))
+    for what, given in ASSET_RULES.items():
+        with subtests.test(what), pytest.raises((Conflict, AlreadyExists)):
+            await assets.insert(rows.asset(rows.ASSET[:8] + "e" * 24, **given))
 
 
 async def test_a_revision_is_only_ever_added(table: Desk) -> None:

@@ -1,24 +1,27 @@
 """Callbacks leave the outbox at least once, by one sender at a time, and each try leaves an event."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 from tests.conftest import TestDatabase
 from tests.integration.services.outbox import JOB, PARTNERS, REQUEST, SETTINGS, Outbox, verified
 from tests.integration.services.receiver import Receiver, receiving, silence, status
 
 from graticule.core import fault_points
-from graticule.core.errors import NotFound
+from graticule.core.errors import ConfigurationError, NotFound
 from graticule.core.fault_points import Commit, Moment
+from graticule.core.models import Callback
 from graticule.core.models.engine import EventType
 from graticule.core.table import DatabaseRole
-from graticule.orchestrator.deliveries import AT_ONCE, Deliveries
-from graticule.repositories.callbacks import DeliveryState
+from graticule.orchestrator import deliveries as running_deliveries
+from graticule.orchestrator.deliveries import AT_ONCE, AT_ONCE_PER_HOST, SHORTEST_SECONDS, Deliveries
+from graticule.repositories.callbacks import DeliveryState, host_of
 from graticule.repositories.database import Database
-from graticule.services.deliveries import CLAIM_SECONDS, PAUSES, CallbackSender, DeliveryService
+from graticule.services.deliveries import CLAIM_SECONDS, PAUSES, SHORTEST_SECRET_BYTES, CallbackSender, DeliveryService
 from graticule.services.safe_http import ALL_SECONDS
 from graticule.services.webhooks import OPERATORS
 
@@ -300,8 +303,9 @@ async def test_one_that_nobody_told_of_is_found_by_the_poll(
 
 
 async def test_at_most_so_many_at_once_and_the_end_does_not_wait_for_them(
-    outbox: Outbox, receiver: Receiver, database: TestDatabase
+    outbox: Outbox, receiver: Receiver, database: TestDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(running_deliveries, "AT_ONCE_PER_HOST", AT_ONCE)
     receiver.answers = [silence]
     await outbox.fill(*[receiver.url] * (AT_ONCE + 5))
     async with deliveries(outbox, database, seconds=NEVER).running():
@@ -311,3 +315,73 @@ async def test_at_most_so_many_at_once_and_the_end_does_not_wait_for_them(
         began = asyncio.get_running_loop().time()
     assert asyncio.get_running_loop().time() - began < 3
     assert sorted(row.attempt_count for row in await outbox.rows()) == [0] * 5 + [1] * AT_ONCE, "the rest is not held"
+
+
+async def test_a_silent_host_leaves_room_for_others_and_is_not_asked_for_again_meanwhile(
+    outbox: Outbox, receiver: Receiver, database: TestDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claims: list[int] = []
+    claim = CallbackSender.claim
+
+    async def counted(self: CallbackSender, limit: int, busy: Collection[str] = ()) -> list[Callback]:
+        claims.append(limit)
+        return await claim(self, limit, busy)
+
+    monkeypatch.setattr(CallbackSender, "claim", counted)
+    receiver.answers = [silence]
+    await outbox.fill(*[receiver.url] * (AT_ONCE + 5))
+    async with receiving(host="127.0.0.2") as other:
+        allowed = f"{receiver.host}, {other.host}"
+        async with deliveries(outbox, database, seconds=NEVER, callback_allow=allowed).running():
+            await receiver.until(AT_ONCE_PER_HOST)
+            await outbox.fill(*[other.url] * AT_ONCE)
+            await until_delivered(outbox, AT_ONCE)
+            before = len(claims)
+            await asyncio.sleep(8 * SHORTEST_SECONDS)  # for what must not happen there is no signal
+            assert len(claims) - before <= AT_ONCE_PER_HOST, "what is due and cannot be sent does not keep it awake"
+    assert len(receiver.received) == AT_ONCE_PER_HOST
+    assert len(other.received) == AT_ONCE
+
+
+async def test_a_host_that_was_busy_gets_the_rest(outbox: Outbox, receiver: Receiver, database: TestDatabase) -> None:
+    async with deliveries(outbox, database).running():
+        await outbox.fill(*[receiver.url] * (3 * AT_ONCE_PER_HOST))
+        await until_delivered(outbox, 3 * AT_ONCE_PER_HOST)
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://Example.ORG/hook", "example.org"),
+        ("http://example.org.:8080?key=a:b", "example.org"),
+        ("http://example.org", "example.org"),
+        ("https://[2001:DB8::1]:8443/a", "[2001:db8::1]"),
+        ("http://10.0.0.1:80/x@y", "10.0.0.1"),
+        ("ftp://example.org/", ""),
+    ],
+)
+async def test_the_database_and_the_sender_read_the_same_host(outbox: Outbox, url: str, host: str) -> None:
+    await outbox.fill(url)
+    assert host_of(url) == host
+    sender = outbox.sender()
+    assert await sender.claim(1, busy=["another", host]) == []
+    assert await sender.seconds_to_next(busy=[host]) is None
+    assert await sender.seconds_to_next(busy=["another"]) is not None
+    assert len(await sender.claim(1, busy=["another"])) == 1
+
+
+# The secret
+
+
+@pytest.mark.parametrize("user", [CallbackSender, DeliveryService])
+async def test_a_secret_that_could_be_guessed_is_refused(
+    outbox: Outbox, user: type[CallbackSender | DeliveryService]
+) -> None:
+    def using(secret: str) -> Any:
+        return user(outbox.pool, SETTINGS.model_copy(update={"webhook_secret": SecretStr(secret)}))
+
+    using("s" * SHORTEST_SECRET_BYTES)
+    using("")  # as if there were none
+    with pytest.raises(ConfigurationError, match="GRATICULE_WEBHOOK_SECRET is too short") as raised:
+        using("s" * (SHORTEST_SECRET_BYTES - 1))
+    assert "openssl rand" in (raised.value.hint or "")

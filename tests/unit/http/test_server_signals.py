@@ -181,3 +181,12 @@ async def test_a_taken_port_is_told_before_anything_is_started() -> None:
 def test_an_address_of_another_machine_is_refused_with_the_reason() -> None:
     with pytest.raises(ConfigurationError, match=r"Port 8000 on 192\.0\.2\.1 cannot be opened: "):
         listen("192.0.2.1", 8000)
+
+
+def test_answers_do_not_wait_for_the_client_to_confirm_their_heads() -> None:
+    with (
+        listen("127.0.0.1", 0) as opened,
+        socket.create_connection(opened.getsockname()),
+        opened.accept()[0] as accepted,
+    ):
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

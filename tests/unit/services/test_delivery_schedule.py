@@ -7,6 +7,7 @@ import pytest
 from tests.integration.repositories import rows
 
 from graticule.core.models.engine import EventType
+from graticule.services import deliveries
 from graticule.services.deliveries import PAUSES, Outcome, pause_after, recorded
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -44,6 +45,10 @@ def test_after_the_last_pause_there_is_no_other_try() -> None:
         (503, "Thu, 01 Jan 1970 00:00:00 GMT", timedelta(seconds=4), timedelta(seconds=6)),
         (503, "soon", timedelta(seconds=4), timedelta(seconds=6)),
         (503, "²", timedelta(seconds=4), timedelta(seconds=6)),
+        (503, "Thu, 01 Jan 2026 00:00:00 +99999999999999", timedelta(seconds=4), timedelta(seconds=6)),
+        (503, "Thu, 01 Jan 99999999999999999999 00:00:00 GMT", timedelta(seconds=4), timedelta(seconds=6)),
+        (503, "Fri, 31 Dec 9999 23:59:59 -2359", DAY, DAY),
+        (503, "Mon, 01 Jan 0001 00:00:00 +2359", timedelta(seconds=4), timedelta(seconds=6)),
         (503, None, timedelta(seconds=4), timedelta(seconds=6)),
         (500, "3600", timedelta(seconds=4), timedelta(seconds=6)),
     ],
@@ -54,6 +59,17 @@ def test_who_asks_for_time_gets_it_up_to_a_day(
     pause = pause_after(1, Outcome(status, retry_after), NOW)
     assert pause is not None
     assert least <= pause <= most
+
+
+@pytest.mark.parametrize("error", [OverflowError, TypeError, ValueError])
+def test_no_error_of_the_parser_keeps_a_try_from_being_written_down(
+    error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: str) -> datetime:
+        raise error
+
+    monkeypatch.setattr(deliveries, "parsedate_to_datetime", fail)
+    assert (pause_after(1, Outcome(503, "soon"), NOW) or HOUR) < timedelta(seconds=6)
 
 
 def test_time_that_is_asked_for_does_not_shorten_the_schedule() -> None:
