@@ -4,6 +4,9 @@ ARGS ?=
 # Of the tests, at the same time: one more than there are CPUs, for many of them wait.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(1 + (os.cpu_count() or 1))')
 
+# Whatever the environment says, compiled files are kept: the tests start hundreds of processes.
+export PYTHONDONTWRITEBYTECODE :=
+
 LOCK_COMMENT = \# Every version that Graticule is tested with, all extras, with hashes. Made by `make lock`.
 
 .DEFAULT_GOAL := help

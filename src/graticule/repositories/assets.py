@@ -15,6 +15,7 @@ from graticule.repositories.errors import domain_errors
 from graticule.repositories.queries import load_queries
 
 QUERIES = load_queries("assets.sql")
+NOTE_EXPORT = QUERIES["note_export"]  # run by the step that ends the job
 
 
 class AssetRepository(Repository[GeospatialAsset]):

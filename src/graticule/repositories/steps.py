@@ -20,13 +20,13 @@ from graticule.core.ids import AssetId, JobId, OwnerId
 from graticule.core.models.engine import JobPurpose, NodeType, ResultStatus
 from graticule.core.states import JobStatus, NodeStatus
 from graticule.dag.state import NOT_LOADED, NodeState, Reported
+from graticule.repositories.assets import NOTE_EXPORT
 from graticule.repositories.database import Connection
 from graticule.repositories.errors import domain_errors
 from graticule.repositories.queries import NumberedQuery, load_queries
 from graticule.repositories.step_parts import UNCOUNTED, Part, Row, portions, write_statement
 
 QUERIES: Final = load_queries("steps.sql")
-OF_ASSETS: Final = load_queries("assets.sql")
 NUL: Final = "\\u0000"
 NUL_ESCAPE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # not a backslash that is itself escaped
 
@@ -216,7 +216,7 @@ class StepRepository:
         for row in sorted(rows, key=lambda row: str(row["job_id"])):
             given = {"rows": document([row]), "job_ids": [row["job_id"]], "owner_id": self._owner_id, "now": now}
             with domain_errors("note an export"):
-                await self._connection.execute(OF_ASSETS["note_export"], given)
+                await self._connection.execute(NOTE_EXPORT, given)
 
     async def withdraw_tasks(self, rows: Sequence[Row]) -> None:
         """Take tasks back: the one that a row names, or all of its job."""
