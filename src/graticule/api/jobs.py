@@ -5,7 +5,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Query, Response
 from fastapi.responses import PlainTextResponse
-from pydantic import AwareDatetime, BaseModel, ConfigDict
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from graticule.api.access import Operator, OperatorOnly
 from graticule.api.diagrams import MERMAID, GraphFormat, diagram
@@ -48,7 +48,7 @@ class Retry(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    node_id: NodeKey | None = None
+    node_id: NodeKey | None = Field(None, examples=["validate"])
 
 
 @router.post("", status_code=201, responses=_SUBMITTED)

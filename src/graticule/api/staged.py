@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Body, Path, Response
 from pydantic import BaseModel
 
 from graticule.api.access import Operator, OperatorOnly
@@ -41,7 +41,7 @@ async def submit(
     operator: Operator,
     response: Response,
     *,
-    input_params: JsonObject | None = None,
+    input_params: Annotated[JsonObject | None, Body(examples=[{"name": "World"}])] = None,
     resubmit: Resubmit = False,
     idempotency_key: IdempotencyKey = None,
 ) -> Accepted:

@@ -26,11 +26,19 @@ router = APIRouter(
     responses=problem_responses(401, 403, 503),
 )
 
+_EXAMPLE: Final = """workflow_id: hello
+name: Hello
+version: 1
+nodes:
+  start: {type: start, next: greet}
+  greet: {handler: hello_world, params: {name: World}, next: end}
+  end: {type: end}
+"""
 _YAML_BODY: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
         "description": "The workflow's YAML.",
-        "content": {"application/yaml": {"schema": {"type": "string"}}},
+        "content": {"application/yaml": {"schema": {"type": "string"}, "example": _EXAMPLE}},
     }
 }
 

@@ -23,9 +23,13 @@ Refs = Annotated[dict[RefName, RefText | RefNumber], Field(min_length=1, max_len
 VersionLabel = Annotated[Label, StringConstraints(min_length=1, pattern=r"^[^\x00]*$")]
 Container = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9$][A-Za-z0-9_.-]*$", max_length=63)]
 FileName = Annotated[str, StringConstraints(min_length=1, max_length=900, pattern=r"^[^\x00-\x1f\\]+$")]
-Reason = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000, pattern=r"^[^\x00]*$")]
-Ordinal = Annotated[int, Field(ge=0, lt=2**31)]
-ClearanceLevel = Literal[ClearanceState.OUO, ClearanceState.PUBLIC]
+Reason = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=2000, pattern=r"^[^\x00]*$"),
+    Field(examples=["Clouds cover a third of it."]),
+]
+Ordinal = Annotated[int, Field(ge=0, lt=2**31, examples=[1])]
+ClearanceLevel = Annotated[Literal[ClearanceState.OUO, ClearanceState.PUBLIC], Field(examples=["ouo"])]
 
 
 class Asked(BaseModel):
@@ -77,7 +81,10 @@ class Change(Asked):
     """Base of what is asked of an asset or of one of its versions."""
 
     expected_version: int | None = Field(
-        None, ge=1, description="The asset's `version` that the caller has seen; another one refuses the change (409)."
+        None,
+        ge=1,
+        description="The asset's `version` that the caller has seen; another one refuses the change (409).",
+        examples=[3],
     )
 
 
@@ -124,7 +131,7 @@ class ClearanceChange(Change):
 class UrlModeChange(Change):
     """Say which versions the service addresses of an asset reach."""
 
-    url_mode: UrlMode
+    url_mode: UrlMode = Field(examples=["all_versions"])
 
 
 class Removal(Change):

@@ -40,8 +40,8 @@ class Submission(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    workflow_id: Text
-    input_params: dict[str, JsonValue] = Field(default_factory=dict)
+    workflow_id: Text = Field(examples=["hello_world"])
+    input_params: dict[str, JsonValue] = Field(default_factory=dict, examples=[{"name": "World"}])
     correlation_id: Text | None = None
     submitted_by: Text | None = None
     callback_url: Url | None = None

@@ -30,7 +30,7 @@ class TaskReport(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    task_id: TaskKey
+    task_id: TaskKey = Field(examples=["01a1e0340e647089aacb762008f1f8db_validate_0"])
     job_id: JobKey | None = None
     node_id: NodeKey | None = None
     worker_id: WorkerKey | None = None

@@ -63,6 +63,27 @@ async def test_every_operation_documents_its_answer_and_its_errors(app: FastAPI)
         assert "default" in responses or any(status >= "400" for status in responses), where
 
 
+async def test_every_body_that_is_sent_has_an_example(app: FastAPI) -> None:
+    document = await document_of(app)
+    bodies = {key: each["requestBody"] for key, each in operations(document).items() if "requestBody" in each}
+    assert [key for key, body in bodies.items() if not has_example(body, document)] == []
+
+
+def has_example(value: object, document: dict[str, Any], passed: frozenset[str] = frozenset()) -> bool:
+    """Tell whether there is an example in a part of a document, or in what it refers to."""
+    match value:
+        case {"example": _} | {"examples": _}:
+            return True
+        case {"$ref": str(target)} if target not in passed:
+            schema = document["components"]["schemas"][target.rpartition("/")[2]]
+            return has_example(schema, document, passed | {target})
+        case dict():
+            return any(has_example(part, document, passed) for part in value.values())
+        case list():
+            return any(has_example(part, document, passed) for part in value)
+    return False
+
+
 async def test_every_error_is_documented_as_the_problem_document_that_it_is(app: FastAPI) -> None:
     for (path, _), operation in operations(await document_of(app)).items():
         for status, response in operation["responses"].items():
