@@ -46,9 +46,11 @@ class AssetUnderChange:
         """Give a version that was not deleted, or refuse."""
         found = self.versions.get(ordinal)
         if found is None:
-            raise NotFound(f"The asset {self.asset.asset_id} has no version {ordinal}.")
+            hint = "The versions of an asset are listed below its address, at /versions."
+            raise NotFound(f"The asset {self.asset.asset_id} has no version {ordinal}.", hint=hint)
         if found.deleted_at is not None:
-            self.refuse(Refusal.VERSION_DELETED, f"Version {ordinal} was deleted.")
+            hint = "Choose another version, or have its data submitted again: it gets a new ordinal."
+            self.refuse(Refusal.VERSION_DELETED, f"Version {ordinal} was deleted.", hint)
         return found
 
     def chosen(self, ordinal: int | None, *wanted: Sequence[AssetVersion]) -> AssetVersion:

@@ -93,7 +93,7 @@ class ReviewService:
             version = change.chosen(asked.version_ordinal, change.in_service)
             if version.approved_revision is None:
                 message = f"Version {version.version_ordinal} is {version.approval_state} and not in service."
-                change.refuse(Refusal.NOT_APPROVED, message)
+                change.refuse(Refusal.NOT_APPROVED, message, "What awaits a decision is rejected, not revoked.")
             now, before = self._database.now(), version
             version = change.written(
                 await AssetVersionRepository(change.connection).revoke(version, asked.reason, caller.name, now)
@@ -205,7 +205,8 @@ def _require_rejectable(change: AssetUnderChange, version: AssetVersion) -> None
     if version.approval_state is ApprovalState.APPROVED:
         change.refuse(Refusal.VERSION_APPROVED, f"Version {ordinal} is approved.", "Revoke it instead.")
     if version.approval_state is ApprovalState.REJECTED:
-        change.refuse(Refusal.VERSION_REJECTED, f"Version {ordinal} is rejected already.")
+        hint = "Have it submitted again with overwrite=true, or delete it."
+        change.refuse(Refusal.VERSION_REJECTED, f"Version {ordinal} is rejected already.", hint)
     if version.processing_state in UNDER_WAY:
         change.refuse(Refusal.VERSION_PROCESSING, f"Version {ordinal} is being processed.", "Wait until that ends.")
 

@@ -74,7 +74,11 @@ class SubmissionService:
             version = change.chosen(asked.version_ordinal, failed)
             if version.processing_state is not ProcessingState.FAILED:
                 state = version.processing_state
-                change.refuse(Refusal.NOT_FAILED, f"Version {version.version_ordinal} is {state}; nothing to retry.")
+                change.refuse(
+                    Refusal.NOT_FAILED,
+                    f"Version {version.version_ordinal} is {state}; nothing to retry.",
+                    "To process it again all the same, reprocess it, or submit it with overwrite=true.",
+                )
             _require_order(change, version)
             now, request = self._database.now(), await _last_request(change, version)
             order = self._order(change, request)
