@@ -183,11 +183,14 @@ def install(environment: Environment, version: str) -> None:
         return
     environment.stamp.unlink(missing_ok=True)
     environment.log.write_text("", encoding="utf-8")
-    print("Installing the Python packages, which takes about a minute …", flush=True)
+    print("Installing the Python packages …", flush=True)
     began = time.monotonic()
     require_pip(environment)
-    for command in pip_commands(environment):
-        run(command, environment.log, "Installing the Python packages")
+    if not are_done(uv_commands(environment), environment.log):
+        # uv does not know where pip is configured to look.
+        print("Installing them with pip, which takes about a minute …", flush=True)
+        for command in pip_commands(environment):
+            run(command, environment.log, "Installing the Python packages")
     environment.stamp.write_text(wanted, encoding="utf-8")
     print(f"Installed the Python packages in {time.monotonic() - began:.0f} s.", flush=True)
 
@@ -198,6 +201,37 @@ def require_pip(environment: Environment) -> None:
     if subprocess.run([python, "-c", "import pip"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
         require_ensurepip()
         run([python, "-m", "ensurepip"], environment.log, "Installing pip")
+
+
+def are_done(commands: Sequence[Sequence[str]], log: Path) -> bool:
+    """Run commands up to the first that fails; tell whether none did."""
+    with log.open("a", encoding="utf-8") as output:
+        return all(
+            subprocess.run(command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, check=False).returncode == 0
+            for command in commands
+        )
+
+
+def uv_commands(environment: Environment) -> list[list[str]]:
+    """Return the commands that install the same with uv, in a tenth of the time; uv itself is one of the locked."""
+    python = str(environment.python)
+    alone = environment.path / "graticule-setup-uv.txt"
+    alone.write_text(locked((ROOT / "requirements.lock").read_text(encoding="utf-8"), "uv"), encoding="utf-8")
+    pip = [python, "-m", "pip", "--disable-pip-version-check", "--no-input", "install", "--progress-bar=off"]
+    uv = [str(environment.path / "bin" / "uv"), "pip", "install", "--quiet", "--python", python]
+    return [
+        [*pip, "--require-hashes", "--requirement", str(alone)],
+        [*uv, "--require-hashes", "--requirement", str(ROOT / "requirements.lock")],
+        [*uv, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)],
+    ]
+
+
+def locked(lock: str, name: str) -> str:
+    """Return what a lock says of one package: its version and the hashes that follow."""
+    lines = lock.splitlines(keepends=True)
+    start = next(place for place, line in enumerate(lines) if line.startswith(f"{name}=="))
+    end = next(place for place in range(start, len(lines)) if not lines[place].rstrip().endswith("\\"))
+    return "".join(lines[start : end + 1])
 
 
 def pip_commands(environment: Environment) -> list[list[str]]:

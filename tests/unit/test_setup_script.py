@@ -28,12 +28,13 @@ def load() -> ModuleType:
 
 
 setup = load()
+LOCK = "uv==1.0 \\\n    --hash=sha256:00 \\\n    --hash=sha256:11\nzzz==2 \\\n    --hash=sha256:22\n"
 
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout whose environment runs this Python, with a `graticule` that is content."""
-    (tmp_path / "requirements.lock").write_text("# locked")
+    (tmp_path / "requirements.lock").write_text(LOCK)
     (tmp_path / "pyproject.toml").write_text("[project]")
     binaries = tmp_path / ".venv" / "bin"
     binaries.mkdir(parents=True)
@@ -58,9 +59,10 @@ def stamped(checkout: Path) -> Path:
 
 @pytest.fixture
 def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """What the script would have run of pip."""
+    """What the script would have run of pip, on a machine where uv does not find the packages."""
     commands: list[list[str]] = []
     monkeypatch.setattr(setup, "run", lambda command, log, what: commands.append(command))
+    monkeypatch.setattr(setup, "are_done", lambda commands, log: False)
     return commands
 
 
@@ -107,7 +109,7 @@ def test_nothing_is_said_or_installed_when_all_is_there(
 
 
 def change_lock(checkout: Path) -> None:
-    (checkout / "requirements.lock").write_text("# locked anew")
+    (checkout / "requirements.lock").write_text(f"{LOCK}# locked anew")
 
 
 def change_project(checkout: Path) -> None:
@@ -143,9 +145,37 @@ def test_a_change_is_installed_once(
         assert len(commands) == 2
 
 
+def test_uv_installs_the_same_where_it_can(
+    checkout: Path, commands: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[list[str]] = []
+
+    def are_done(given: list[list[str]], _: Path) -> bool:
+        tried.extend(given)
+        return True
+
+    monkeypatch.setattr(setup, "require_pip", lambda _: None)
+    monkeypatch.setattr(setup, "are_done", are_done)
+    setup.install(setup.Environment(checkout / ".venv"), sys.version)
+    itself, locked, editable = tried
+    assert Path(itself[-1]).read_text() == LOCK.partition("zzz")[0]
+    assert locked[-3:] == ["--require-hashes", "--requirement", str(checkout / "requirements.lock")]
+    assert editable[-4:] == ["--no-deps", "--no-build-isolation", "--editable", str(checkout)]
+    assert commands == []
+
+
+def test_commands_are_done_when_none_of_them_fails(tmp_path: Path) -> None:
+    log, made = tmp_path / "log", tmp_path / "made"
+    assert setup.are_done([["echo", "one"], ["echo", "two"]], log)
+    assert not setup.are_done([["false"], ["touch", str(made)]], log)
+    assert log.read_text() == "one\ntwo\n"
+    assert not made.exists()
+
+
 def test_an_installation_that_fails_leaves_no_stamp(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stamp = stamped(checkout)
     change_lock(checkout)
+    monkeypatch.setattr(setup, "uv_commands", lambda environment: [["false"]])
     monkeypatch.setattr(setup, "pip_commands", lambda environment: [["false"]])
     assert setup.main([]) == 1
     assert not stamp.exists()
