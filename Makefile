@@ -6,6 +6,8 @@ WORKERS ?= $(shell $(PYTHON) -c 'import os; print(1 + (os.cpu_count() or 1))')
 
 # Whatever the environment says, compiled files are kept: the tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
+# There are more processes than processors already.
+export OPENBLAS_NUM_THREADS := 1
 
 LOCK_COMMENT = \# Every version that Graticule is tested with, all extras, with hashes. Made by `make lock`.
 

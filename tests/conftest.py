@@ -1,6 +1,7 @@
 """A real PostgreSQL for the whole run: one embedded cluster, one template database, and clones of it."""
 
 import asyncio
+import gc
 import os
 import shutil
 import tempfile
@@ -92,6 +93,12 @@ def pytest_configure(config: pytest.Config) -> None:
         _shared = SharedCluster()
 
 
+def pytest_collection_finish() -> None:
+    """Leave out of every later search for garbage what stays to the end: the modules, and the tests themselves."""
+    gc.collect()
+    gc.freeze()
+
+
 def plain_logs() -> None:
     """Log tracebacks as text: structlog's default draws local variables, which can take seconds."""
     structlog.reset_defaults()
@@ -155,23 +162,35 @@ class SharedDatabase:
 
     def __init__(self) -> None:
         self.database = _create_database(TEMPLATE)
-        with psycopg.connect(self.database.url()) as connection:
-            self._seeds = {model: _rows(connection, model) for model in SEEDED}
-            self._shape = _shape(connection)
-            self._counts = _counts(connection)
+        self._connection = self._connect()
+        self._seeds = {model: _rows(self._connection, model) for model in SEEDED}
+        self._shape = _shape(self._connection)
+        self._counts = _counts(self._connection)
 
     def drop(self) -> None:
+        self._connection.close()
         _drop_database(self.database)
 
     def empty(self) -> None:
         """Make it as it was; what cannot be undone by changing rows is the fault of the test before."""
-        with psycopg.connect(self.database.url(), autocommit=True) as connection:
-            _end_others(connection)
-            is_sound = _shape(connection) == self._shape and self._empty_tables(connection)
-        if not is_sound:
+        connection = self._kept_connection()
+        _end_others(connection)
+        if _shape(connection) != self._shape or not self._empty_tables(connection):
             self.drop()
             self.database = _create_database(TEMPLATE)
+            self._connection = self._connect()
             pytest.fail("The test changed the shared database for good; give it one of its own (`own_database`).")
+
+    def _connect(self) -> psycopg.Connection:
+        return psycopg.connect(self.database.url(), autocommit=True)
+
+    def _kept_connection(self) -> psycopg.Connection:
+        """Give the connection of the time before, if no test has ended it: a new one has to read the catalogue anew."""
+        try:
+            self._connection.execute("SELECT")
+        except psycopg.OperationalError:
+            self._connection = self._connect()
+        return self._connection
 
     def _empty_tables(self, connection: psycopg.Connection) -> bool:
         """Bring the rows back to the seeds; False when something still writes."""

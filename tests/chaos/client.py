@@ -38,7 +38,7 @@ class Client:
         self._crew = crew
         self._workflows = {workflow.workflow_id: workflow for workflow in workflows}
         self._rng = rng
-        self._http = httpx.AsyncClient(headers={"X-API-Key": OPERATOR_KEY}, timeout=5)
+        self._http = httpx.AsyncClient(headers={"X-API-Key": OPERATOR_KEY}, timeout=5, verify=False)
         self._database = Database(crew.url(DatabaseRole.ORCHESTRATOR), DatabaseRole.ORCHESTRATOR, pool_size=2)
         self._under_way: set[asyncio.Task[Any]] = set()
 

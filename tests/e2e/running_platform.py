@@ -152,6 +152,7 @@ def running_platform(home: Path) -> Iterator[RunningPlatform]:
                     headers={"X-API-Key": key},
                     timeout=30,
                     trust_env=False,
+                    verify=False,
                 )
             )
             for key in (*keys, up.admin_key)

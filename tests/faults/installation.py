@@ -66,7 +66,8 @@ class Service:
         url = f"http://127.0.0.1:{self.port}{path}"
         headers = {"X-API-Key": ADMIN_KEY, **({} if key is None else {"Idempotency-Key": key})}
         try:
-            return httpx.request(method, url, headers=headers, timeout=20, **options)
+            # Without certificates, which nobody needs here: to load them takes 20 times as long as to ask.
+            return httpx.request(method, url, headers=headers, timeout=20, verify=False, **options)
         except httpx.TransportError:
             return None
 

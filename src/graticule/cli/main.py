@@ -1,5 +1,6 @@
 """The command `graticule`."""
 
+import gc
 import json
 import sys
 from typing import Annotated
@@ -91,6 +92,7 @@ def config() -> None:
 
 def main() -> None:
     """Run the command line; an error that we foresaw is told in two lines, not as a traceback."""
+    gc.set_threshold(50_000)  # a command loads modules first, among which there is much to look at and no garbage
     try:
         app()
     except GraticuleError as error:

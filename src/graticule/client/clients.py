@@ -39,6 +39,7 @@ class _Server:
             "headers": _credentials(api_key, bearer),
             "timeout": timeout,
             "trust_env": url.host not in _LOOPBACK,  # a proxy has no business between us and this machine
+            "verify": url.scheme == "https",  # else the certificates would be loaded in vain, longer than a call takes
         }
         self._stream_timeout = httpx.Timeout(timeout, read=event_stream.SILENCE_SECONDS)
 

@@ -79,6 +79,7 @@ class Orchestrator:
             follow_redirects=False,
             trust_env=False,  # a proxy of the environment would see the tokens
             transport=self._transport,
+            verify=httpx.URL(self._address).scheme == "https",  # else no certificates are loaded
         )
         return self
 

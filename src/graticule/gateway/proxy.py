@@ -108,6 +108,7 @@ class Proxy:
             limits=httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=20),
             follow_redirects=False,
             trust_env=False,
+            verify=any(each.scheme == "https" for each in self._targets.values()),  # else no certificates are loaded
         )
         return self
 

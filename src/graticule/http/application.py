@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
+from fastapi.routing import APIRoute
 from starlette.types import Lifespan
 
 from graticule import __version__
@@ -18,6 +19,20 @@ from graticule.http.requests import RequestObserver
 
 class Application(FastAPI):
     """An application whose document names the errors that an operation can always come to."""
+
+    def include_router(self, router: APIRouter, **options: Any) -> None:
+        """Include a router; without options its routes are taken as they are.
+
+        FastAPI would build each of them anew at the application's first request, which takes longer than to answer
+        it, and has nothing to add but what is documented of every route.
+        """
+        if options:
+            super().include_router(router, **options)
+            return
+        for route in router.routes:
+            if isinstance(route, APIRoute):
+                route.responses = self.router.responses | route.responses
+            self.router.routes.append(route)
 
     def openapi(self) -> dict[str, Any]:
         """Give the document, made once."""

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from http import HTTPStatus
 from typing import Annotated, Any, Final
 from urllib.parse import quote
@@ -245,6 +246,7 @@ def _described(description: str) -> dict[str, Any]:
     return {"description": description, "content": {MEDIA_TYPE: {"schema": _schema()}}}
 
 
+@cache
 def _schema() -> dict[str, Any]:
     """Return the schema of `Problem` in one piece: a reference would have to be registered with each app."""
     schema = Problem.model_json_schema(mode="serialization")
