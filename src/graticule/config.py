@@ -70,6 +70,9 @@ class HttpAddress(Secret[AnyHttpUrl]):
         return str(shown)
 
 
+ContainerName = Annotated[str, Field(pattern=r"^[A-Za-z0-9$][A-Za-z0-9_.-]{0,62}$")]
+
+
 def _either(name: str) -> AliasChoices:
     """Accept `GRATICULE_<NAME>`, and `<NAME>` itself, the platform's established spelling."""
     return AliasChoices(f"graticule_{name}", name)
@@ -190,6 +193,14 @@ class Settings(BaseSettings):
 
     # The storage
     storage_root: Path | None = Field(None, description="The folder of files; default: `storage` in the data folder.")
+    silver_container: ContainerName = Field("silver", description="The container of what the platform makes.")
+    external_container: ContainerName = Field("external", description="The container of copies for the public.")
+    storage_allow_hosts: str = Field(
+        "", description="Hosts, separated by commas, from which sources may be read by HTTPS."
+    )
+    storage_allow_roots: str = Field(
+        "", description="Folders outside of the storage, separated like PATH's, from which sources may be read."
+    )
 
     # Azure
     service_bus_fqdn: str | None = Field(None, validation_alias=_either("service_bus_fqdn"))
@@ -219,6 +230,14 @@ class Settings(BaseSettings):
     def _parses(cls, value: DatabaseUrl | None) -> DatabaseUrl | None:
         if value is not None:
             value.parts()
+        return value
+
+    @field_validator("external_container")
+    @classmethod
+    def _zones_differ(cls, value: str, info: ValidationInfo) -> str:
+        zones = [str(name).casefold() for name in (info.data.get("silver_container"), value, "outputs")]
+        if len(set(zones)) < len(zones):
+            raise ValueError("the containers must differ: GRATICULE_SILVER_CONTAINER, this one, and `outputs`")
         return value
 
     @field_validator("worker_renew_seconds")
@@ -269,3 +288,13 @@ class Settings(BaseSettings):
     def shown(self) -> dict[str, Any]:
         """All settings as JSON values, secrets masked."""
         return self.model_dump(mode="json")
+
+
+def secret_variables() -> frozenset[str]:
+    """Give the names, in capitals, of the environment variables that hold secrets of ours."""
+    names: set[str] = set()
+    for name, field in Settings.model_fields.items():
+        if "Secret" in repr(field.annotation) or "DatabaseUrl" in repr(field.annotation):
+            alias = field.validation_alias
+            names |= set(map(str, alias.choices)) if isinstance(alias, AliasChoices) else {f"graticule_{name}"}
+    return frozenset(name.upper() for name in names)

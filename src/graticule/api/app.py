@@ -48,6 +48,7 @@ from graticule.services.service_tokens import ServiceTokens
 from graticule.services.statistics import StatisticsService
 from graticule.services.submissions import SubmissionService
 from graticule.storage.local import LocalStorage
+from graticule.storage.options import StorageOptions
 
 ROLE = DatabaseRole.ORCHESTRATOR
 ROUTERS = (
@@ -123,7 +124,7 @@ def _add_services(app: FastAPI, settings: Settings, database_url: str) -> None:
     app.state.metadata = LayerMetadataService(database)
     app.state.commands = CommandService(database, app.state.bootstrap)
     app.state.assets = AssetReader(database)
-    app.state.submissions = SubmissionService(database, engine.jobs, engine.workflows)
+    app.state.submissions = SubmissionService(database, engine.jobs, engine.workflows, StorageOptions.of(settings))
     app.state.reviews = ReviewService(database, PublishingJobs(engine.jobs, engine.workflows))
     app.state.serve_url = None if settings.serve_url is None else str(settings.serve_url)
     listener = Listener(database_url, ROLE, [EVENTS], name="graticule-orchestrator-events")

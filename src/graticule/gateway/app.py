@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from graticule import __version__
 from graticule.config import Settings
 from graticule.core.table import DatabaseRole
-from graticule.gateway import admin, assets, platform, platforms, proxy, status, submissions
+from graticule.gateway import admin, assets, platform, platforms, proxy, status, storage, submissions
 from graticule.gateway.forwarding import Orchestrator, install_forwarding
 from graticule.gateway.proxy import ORCHESTRATOR, Proxy
 from graticule.gateway.used_clients import uses_told
@@ -34,6 +34,7 @@ ROUTERS: Final = (
     status.router,
     proxy.router,
     admin.router,
+    storage.router,
 )
 
 
@@ -97,7 +98,8 @@ def _add_services(app: FastAPI, settings: Settings) -> None:
     app.state.settings = settings
     app.state.assets = AssetReader(database)
     app.state.platforms = PlatformService(database)
-    app.state.job_reader = JobReader(database, OutputStore(LocalStorage(settings.storage_folder)))
+    app.state.storage = LocalStorage.of(settings)
+    app.state.job_reader = JobReader(database, OutputStore(app.state.storage))
     app.state.operator_reader = OperatorReader(database)
     app.state.statistics = StatisticsService(database, threshold_seconds=settings.orphan_threshold_seconds)
 

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from graticule.core.errors import InvalidInput
 from graticule.repositories.steps import StoredOutput, document
-from graticule.storage.local import LocalStorage
+from graticule.storage.protocol import Storage
 
 INLINE_BYTES: Final = 1024 * 1024
 LARGEST_BYTES: Final = 64 * 1024 * 1024  # as much as a worker puts aside; a reference may lead elsewhere
@@ -31,7 +31,7 @@ async def parsed(texts: Mapping[str, str]) -> dict[str, JsonValue]:
 class OutputStore:
     """Reads outputs wherever they are, and puts aside those that are too large."""
 
-    def __init__(self, storage: LocalStorage) -> None:
+    def __init__(self, storage: Storage) -> None:
         self._storage = storage
 
     async def read(self, stored: StoredOutput) -> JsonValue:
@@ -49,7 +49,7 @@ class OutputStore:
 
     async def size(self, output_ref: str) -> int:
         """Tell how many bytes a stored output has."""
-        return await self._storage.size(output_ref)
+        return (await self._storage.stat(output_ref)).size
 
     async def keep(self, value: JsonValue, path: str) -> tuple[JsonValue, str | None]:
         """Give what the row holds: the value itself, or the reference under which it is stored now."""

@@ -25,6 +25,8 @@ from graticule.services.asset_changes import UNDER_WAY, AssetUnderChange, changi
 from graticule.services.jobs import JobService, PreparedJob, Submission
 from graticule.services.workflow_choice import ingest_inputs, ingest_workflow
 from graticule.services.workflows import Workflows
+from graticule.storage.options import StorageOptions
+from graticule.storage.paths import check_partner_blob
 
 UNRESOLVED: Final = frozenset({ApprovalState.PENDING_REVIEW, ApprovalState.REJECTED})
 OUTPUTS: Final = (
@@ -44,15 +46,19 @@ class _Order:
 class SubmissionService:
     """Takes new data, and lets data that we have be processed again."""
 
-    def __init__(self, database: Database, jobs: JobService, workflows: Workflows) -> None:
+    def __init__(
+        self, database: Database, jobs: JobService, workflows: Workflows, options: StorageOptions | None = None
+    ) -> None:
         self._database = database
         self._jobs = jobs
         self._workflows = workflows
+        self._options = options or StorageOptions()
 
     async def submit(
         self, asked: PlatformSubmission, caller: Caller, idempotency_key: str | None = None
     ) -> SubmissionReceipt:
         """Make a new version, or with `overwrite` a new revision of one; the same key gives the same receipt again."""
+        check_partner_blob(asked.container_name, asked.file_name, self._options)
         async with self._database.transaction(Commit.SUBMIT_VERSION) as connection:
             platform = await self._platform(connection, asked.platform_id, caller)
             identity, _ = split_refs(platform, asked.platform_refs)

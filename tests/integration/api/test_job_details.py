@@ -101,9 +101,9 @@ async def test_a_node_shows_its_output_attempts_and_checkpoint(
     admin_client: httpx.AsyncClient, connection: Connection, tmp_path: Path
 ) -> None:
     await add_job_under_way(connection)
-    (tmp_path / "storage").mkdir(exist_ok=True)
-    (tmp_path / "storage" / "out.json").write_bytes(b'"from the storage"')
-    await connection.execute("UPDATE dagapp.dag_nodes SET output_ref = 'out.json' WHERE node_id = 'y_split__0'")
+    (tmp_path / "storage" / "outputs").mkdir(parents=True, exist_ok=True)
+    (tmp_path / "storage" / "outputs" / "out.json").write_bytes(b'"from the storage"')
+    await connection.execute("UPDATE dagapp.dag_nodes SET output_ref = 'outputs/out.json' WHERE node_id = 'y_split__0'")
     for retry in (0, 1):
         status = MessageStatus.DONE if retry == 0 else MessageStatus.QUEUED
         created = rows.NOW + timedelta(seconds=retry)

@@ -105,7 +105,12 @@ async def test_a_list_shows_every_other_field_as_the_job_itself_does(
 ) -> None:
     values: dict[str, Any] = {"owner_id": "o", "owner_epoch": 3, "traceparent": "00", "cancel_requested_at": rows.NOW}
     values |= {"correlation_id": "c", "submitted_by": "s", "callback_url": "http://u", "idempotency_key": "k"}
-    values |= {"status": JobStatus.FAILED, "started_at": rows.NOW, "result_ref": "r", "cancel_requested_by": "me"}
+    values |= {
+        "status": JobStatus.FAILED,
+        "started_at": rows.NOW,
+        "result_ref": "outputs/r",
+        "cancel_requested_by": "me",
+    }
     await add_job(connection, "job", priority=3, input_params={"a": 1}, **values)
     (item,) = (await listed(admin_client, JOBS))["items"]
     job = await listed(admin_client, f"{JOBS}/job")

@@ -61,6 +61,15 @@ async def test_staff_name_the_platform_for_which_they_submit(front: Front) -> No
     assert receipt["job_id"] == job_id
 
 
+@pytest.mark.parametrize("container", ["silver", "external", "outputs"])
+async def test_a_file_in_a_container_of_ours_is_no_partners(front: Front, container: str) -> None:
+    body = {**FLAT, "container_name": container}
+    problem = problem_of(await front.ask("partner", "POST", "/api/platform/submit", json=body), 422, "invalid_input")
+    assert problem["detail"].startswith("container_name: ")
+    assert problem["hint"]
+    assert front.execute("SELECT count(*) FROM dagapp.platform_requests") == [(0,)]
+
+
 async def test_what_is_no_submission_is_refused(front: Front, subtests: pytest.Subtests) -> None:
     bodies: list[Any] = [[], "text", 7, None, {"platform_id": 7}, {"platform_id": "x" * 51}, {}]
     for body in bodies:

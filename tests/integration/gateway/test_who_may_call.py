@@ -82,6 +82,8 @@ GATEWAY: Final[Table] = {
     "GET /api/admin/active-jobs": OPERATES,
     "GET /api/admin/recent-events": OPERATES,
     "GET /api/admin/workflows": OPERATES,
+    "GET /storage/{path}": EVERYONE,  # who has an address that was signed
+    "HEAD /storage/{path}": EVERYONE,
 }
 ORCHESTRATOR: Final[Table] = {
     **PROBES,

@@ -69,7 +69,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     spy(StepRepository, "child_outputs")
     spy(LocalStorage, "get")
-    spy(LocalStorage, "size")
+    spy(LocalStorage, "stat")
     return noted
 
 
@@ -109,7 +109,7 @@ async def test_stored_outputs_are_measured_and_not_read_once_it_is_too_much(
         await report_stored(bench, job_id, index, b'"%s"' % (b"x" * 298))
     await bench.advance(job_id)
     await assert_too_large(bench, job_id, "What 3 of the 50 children of fan-out 'split' gave has 1,014 bytes")
-    assert reads == ["size"] * 3
+    assert reads == ["stat"] * 3
 
 
 async def test_stored_outputs_count_with_those_of_rows(new_bench: NewBench) -> None:

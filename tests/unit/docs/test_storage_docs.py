@@ -1,0 +1,52 @@
+"""The page on the storage tells what is there."""
+
+import pytest
+from tests.unit.docs.pages import DOCS, anchors, codes, links, page, table
+
+from graticule.config import Settings
+from graticule.core.errors import InvalidInput
+from graticule.storage.local import PIECE_BYTES, LocalStorage
+from graticule.storage.options import OUTPUTS, StorageOptions
+from graticule.storage.paths import LONGEST_PATH, scratch_name
+from graticule.storage.protocol import Storage
+from graticule.storage.signing import LONGEST_SECONDS, PREFIX
+
+PAGE = page("storage.md")
+
+
+def test_every_method_is_told() -> None:
+    told = {name for row in table(PAGE, "| method |") for name in codes(row[0])}
+    assert told == {name for name in vars(Storage) if not name.startswith("_")} - {"options", "silver"}
+
+
+def test_the_containers_are_ours_or_not_as_it_says() -> None:
+    for names, whose, _ in table(PAGE, "| container |"):
+        for name in codes(names):
+            assert StorageOptions().is_ours(name) is not whose.startswith("the partners"), name
+    assert OUTPUTS in codes(PAGE)
+
+
+@pytest.mark.parametrize("refused", ["a/../b", "http://host/a", "/vsizip/a", "a/b\\c", "https://u:p@host/a", "vrt://a"])
+def test_what_it_says_is_refused_is_refused(refused: str) -> None:
+    with pytest.raises(InvalidInput):
+        LocalStorage(DOCS).source(refused)
+
+
+def test_its_numbers_are_those_of_the_code() -> None:
+    assert f"more\nthan {LONGEST_PATH} characters" in PAGE
+    assert PIECE_BYTES == 1024 * 1024
+    assert "1 MiB" in PAGE
+    assert LONGEST_SECONDS == 7 * 24 * 3600
+    assert f"{PREFIX}/<path>" in PAGE
+    assert scratch_name("0123456789abcdef") == "89abcdef"
+
+
+def test_its_settings_exist_and_its_links_lead_somewhere() -> None:
+    named = {word for each in codes(PAGE) for word in each.replace("<", " ").replace(">", " ").split()}
+    settings = {word.lower().removeprefix("graticule_") for word in named if word.startswith("GRATICULE_")}
+    assert settings <= set(Settings.model_fields)
+    for link in links(PAGE):
+        name, _, anchor = link.partition("#")
+        assert not anchor or anchor in anchors(page(name or "storage.md"))
+        assert (DOCS / (name or "storage.md")).exists()
+    assert "where-jobs-work" in anchors(PAGE)
