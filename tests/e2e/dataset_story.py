@@ -158,7 +158,16 @@ def new_version(story: Story, ordinal: int, label: str, request: str, job: str) 
     """Give a version whose processing is under way."""
     empty = (
         *("reviewer", "reviewed_at", "rejection_reason", "revoked_at", "approved_revision", "processing_completed_at"),
-        *("last_error", "told_error", "content_hash", "output_hash", "blob_path", "table_name", "stac_item_id"),
+        *(
+            "last_error",
+            "told_error",
+            "validation",
+            "content_hash",
+            "output_hash",
+            "blob_path",
+            "table_name",
+            "stac_item_id",
+        ),
         *("stac_collection_id", "bbox", "external_blob_path", "export_run_id", "exported_revision"),
         *("deleted_at", "deleted_by"),
     )
@@ -277,6 +286,7 @@ def status_told(story: Story, request: str, ordinal: int, label: str, **more: An
         "service_urls": {},
         "removed_at": None,
         "error": None,
+        "validation": None,
         **more,
     }
 

@@ -69,6 +69,8 @@ def _numbers(picture: JobPicture, node: Document, width: int, now: datetime) -> 
         parts.append(_counters(node, len(picture.retrying_of(node["node_id"], now))))
     elif node["status"] == "running" and progress.get("total"):
         parts.append(_bar(float(progress["done"]), 0, float(progress["total"]), cells))
+        if (left := progress.get("eta_seconds")) is not None:
+            parts.append(Text(f"{told_seconds(float(left))} left", "dim"))
     if retries := picture.retries.get(node["node_id"]):
         parts.append(Text(f"{retries} {'retry' if retries == 1 else 'retries'}", "yellow"))
     took = seconds_between(node["started_at"] or node["dispatched_at"] or node["ready_at"], node["ended_at"], now)

@@ -24,6 +24,7 @@ from graticule.core.models.platform import (
     UrlMode,
 )
 from graticule.core.states import ApprovalState, ClearanceState, ProcessingState, RequestStatus
+from graticule.core.validation import ValidationReport
 
 # What partners are told of, and which details of it. Of ours they hear nothing: why we processed something again, and
 # which of our services failed to follow.
@@ -124,6 +125,7 @@ class PartnerVersion(View):
     rejection_reason: str | None
     revoked_at: datetime | None
     error: str | None = Field(description="Why processing failed.")
+    validation: ValidationReport | None = Field(description="What was found in the file that was sent.")
     content_hash: str | None = Field(description="SHA-256 of the file that was sent.")
     bbox: list[float] | None = Field(description="West, south, east, north, in degrees.")
     deleted_at: datetime | None
@@ -133,7 +135,8 @@ class PartnerVersion(View):
     @classmethod
     def of(cls, version: AssetVersion) -> Self:
         """Give what its partner sees of a version."""
-        return cls.model_validate({**dict(version), "error": version.told_error})
+        report = ValidationReport.read(version.validation)
+        return cls.model_validate({**dict(version), "error": version.told_error, "validation": report})
 
 
 class PartnerRevision(View):

@@ -13,6 +13,7 @@ from graticule.core.ids import JobId
 from graticule.core.models.fields import AssetKey, Label, PlatformKey, Priority, Url
 from graticule.core.models.platform import AssetVersion, DataType, GeospatialAsset, UrlMode
 from graticule.core.states import ApprovalState, ClearanceState, ProcessingState, RequestStatus
+from graticule.core.validation import ValidationReport
 
 MOST_REFS: Final = 20
 
@@ -173,3 +174,4 @@ class PlatformStatus(BaseModel):
     service_urls: dict[str, str] = Field(default_factory=dict, description="Where an approved version is served.")
     removed_at: datetime | None = Field(None, description="When the version, or its asset, left all services.")
     error: str | None = None
+    validation: ValidationReport | None = Field(None, description="What was found in the file that was sent.")

@@ -4,15 +4,21 @@ An `async def` handler gets a `HandlerContext`, a `def` handler, which runs in a
 `ProcessContext`: the same names, but what is awaited in the one is a plain call in the other.
 """
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import JsonValue
 from structlog.typing import FilteringBoundLogger
 
 from graticule.core.errors import GraticuleError
 from graticule.core.ids import JobId, NodeId, TaskId
+from graticule.storage.blocking import BlockingStorage
+from graticule.storage.protocol import Storage
+
+if TYPE_CHECKING:  # a child process has none, and need not import it
+    from graticule.repositories.database import Database
 
 
 class CheckpointNotSaved(GraticuleError):
@@ -52,38 +58,30 @@ class BlockingCheckpoints(Protocol):
         """Keep a phase, in place of the one before; `artifacts` are the stored files that it relies on."""
 
 
-class Storage(Protocol):
-    """Files that all processes see."""
-
-    async def put(self, path: str, data: bytes) -> None:
-        """Write a file, in place of one that is there."""
-
-    async def get(self, path: str) -> bytes:
-        """Read a file as a whole."""
-
-    async def exists(self, path: str) -> bool:
-        """Tell whether the file is there."""
-
-
-class BlockingStorage(Protocol):
-    """The same for a `def` handler."""
-
-    def put(self, path: str, data: bytes) -> None:
-        """Write a file, in place of one that is there."""
-
-    def get(self, path: str) -> bytes:
-        """Read a file as a whole."""
-
-    def exists(self, path: str) -> bool:
-        """Tell whether the file is there."""
-
-
 @dataclass(slots=True)
 class Signals:
     """What the worker has to tell a handler while it runs."""
 
     cancelled: bool = False
     shutdown_requested: bool = False
+
+
+@dataclass(slots=True)
+class Pace:
+    """How fast a task goes, by what it has told; what an earlier attempt did does not count."""
+
+    began: float | None = None
+    first: float = 0.0
+
+    def outlook(self, done: float, total: float) -> dict[str, JsonValue]:
+        """Give how many percent are done and, once that can be told, how many seconds are left."""
+        now = time.monotonic()
+        if self.began is None:
+            self.began, self.first = now, done
+        told: dict[str, JsonValue] = {"percent": round(100 * done / total, 1) if total > 0 else 100.0}
+        if done > self.first and now > self.began:
+            told["eta_seconds"] = round(max(0.0, total - done) * (now - self.began) / (done - self.first), 1)
+        return told
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +98,7 @@ class TaskContext:
     report_progress: Callable[[dict[str, JsonValue]], None]
     traceparent: str | None = None
     delivery_count: int = 1  # above 1, a worker was lost while it ran this attempt
+    pace: Pace = field(default_factory=Pace)
 
     @property
     def cancelled(self) -> bool:
@@ -115,7 +114,7 @@ class TaskContext:
         """Tell how far the work is; cheap, for only about one call a second goes further than this process."""
         told: dict[str, JsonValue] = {"done": done}
         if total is not None:
-            told["total"] = total
+            told |= {"total": total, **self.pace.outlook(done, total)}
         if message is not None:
             told["message"] = message[:500]
         self.report_progress(told)
@@ -127,6 +126,7 @@ class HandlerContext(TaskContext):
 
     storage: Storage
     checkpoint: Checkpoints
+    database: "Database | None" = None  # with the rights of a worker: the catalogue, and tables of features
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

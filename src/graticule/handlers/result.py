@@ -14,6 +14,7 @@ class HandlerResult:
     metrics: dict[str, JsonValue] | None = None
     error_message: str | None = None
     retryable: bool = True
+    report: dict[str, JsonValue] | None = None  # of what is wrong with the data, for whoever sent them
     is_interrupted: bool = False
 
     @classmethod
@@ -22,9 +23,20 @@ class HandlerResult:
         return cls(output=output, metrics=metrics)
 
     @classmethod
-    def failure(cls, message: str, *, retryable: bool = True, metrics: dict[str, JsonValue] | None = None) -> Self:
-        """This attempt failed; `retryable=False` when no other could succeed."""
-        return cls(error_message=message or "the handler gave no reason", retryable=retryable, metrics=metrics)
+    def failure(
+        cls,
+        message: str,
+        *,
+        retryable: bool = True,
+        report: dict[str, JsonValue] | None = None,
+        metrics: dict[str, JsonValue] | None = None,
+    ) -> Self:
+        """This attempt failed; `retryable=False` when no other could succeed.
+
+        `report` tells in a form for programs what is wrong with the data; a partner sees it.
+        """
+        reason = message or "the handler gave no reason"
+        return cls(error_message=reason, retryable=retryable, report=report, metrics=metrics)
 
     @classmethod
     def interrupted(cls) -> Self:

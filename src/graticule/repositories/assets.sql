@@ -50,7 +50,8 @@ RETURNING *;
 -- approval is kept only while the same source is processed again.
 UPDATE dagapp.asset_versions
 SET revision = revision + 1, processing_state = 'queued', processing_started_at = NULL, processing_completed_at = NULL,
-    estimated_completion_at = %(estimated_completion_at)s, last_error = NULL, told_error = NULL, node_summary = NULL,
+    estimated_completion_at = %(estimated_completion_at)s, last_error = NULL, told_error = NULL, validation = NULL,
+    node_summary = NULL,
     last_request_id = %(request_id)s, priority = %(priority)s, updated_at = %(now)s,
     (approval_state, reviewer, reviewed_at, rejection_reason, revoked_at) = (
         SELECT kept.* FROM (VALUES (approval_state, reviewer, reviewed_at, rejection_reason, revoked_at)) AS kept
@@ -65,7 +66,8 @@ RETURNING *;
 -- name: retry_version
 UPDATE dagapp.asset_versions
 SET processing_state = 'queued', processing_started_at = NULL, processing_completed_at = NULL,
-    estimated_completion_at = %(estimated_completion_at)s, last_error = NULL, told_error = NULL, node_summary = NULL, updated_at = %(now)s
+    estimated_completion_at = %(estimated_completion_at)s, last_error = NULL, told_error = NULL, validation = NULL,
+    node_summary = NULL, updated_at = %(now)s
 WHERE asset_id = %(asset_id)s AND version_ordinal = %(version_ordinal)s AND deleted_at IS NULL
   AND processing_state = 'failed'
 RETURNING *;

@@ -170,6 +170,7 @@ SET processing_state = changed.processing_state,
     processing_completed_at = CASE WHEN changed.processing_state IN ('completed', 'failed') THEN %(now)s::timestamptz END,
     last_error = changed.error_message,
     told_error = changed.told_error,
+    validation = changed.validation,
     node_summary = changed.node_summary,
     (content_hash, output_hash, blob_path, table_name, stac_item_id, stac_collection_id, bbox) = (
         SELECT made.* FROM (VALUES (
@@ -197,8 +198,8 @@ SET processing_state = changed.processing_state,
     updated_at = %(now)s
 FROM json_to_recordset(%(processed_versions)s) AS changed (
         job_id text, owner_epoch bigint, asset_id text, version_ordinal int, processing_state dagapp.processing_state,
-        error_message text, told_error text, node_summary jsonb, content_hash text, output_hash text, blob_path text, table_name text,
-        stac_item_id text, stac_collection_id text, bbox double precision[]
+        error_message text, told_error text, validation jsonb, node_summary jsonb, content_hash text, output_hash text,
+        blob_path text, table_name text, stac_item_id text, stac_collection_id text, bbox double precision[]
     )
 WHERE version.asset_id = changed.asset_id AND version.version_ordinal = changed.version_ordinal
   AND version.current_job_id = changed.job_id AND version.processing_state <> changed.processing_state

@@ -11,8 +11,8 @@
 -- The order by job (of which there is one) keeps the planner to the index of unprocessed results.
 SELECT job.job_id, (
     SELECT json_agg(json_build_array(
-               task_id, node_id, status, CASE WHEN strpos(node_id, '__') = 0 THEN output END, output_ref,
-               error_message, retryable, worker_id, progress, checkpoint, metrics, result_id
+               task_id, node_id, status, CASE WHEN strpos(node_id, '__') = 0 OR status = 'failed' THEN output END,
+               output_ref, error_message, retryable, worker_id, progress, checkpoint, metrics, result_id
            ) ORDER BY result_id)::text
     FROM (
         SELECT * FROM dagapp.dag_task_results AS result

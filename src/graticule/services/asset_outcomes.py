@@ -9,8 +9,9 @@ from graticule.core.models.engine import EventType, JobPurpose, ResultStatus
 from graticule.core.models.fields import Label, Name, Path, Sha256
 from graticule.core.models.platform import TableName
 from graticule.core.states import JobStatus, NodeStatus, ProcessingState
+from graticule.core.validation import ValidationReport
 from graticule.dag.deciding.step import UNDER_WAY
-from graticule.dag.state import NodeState
+from graticule.dag.state import NodeState, Reported
 from graticule.services.decided_jobs import DecidedJob, Row
 
 PROCESSING: Final[Mapping[JobStatus, ProcessingState]] = {
@@ -71,6 +72,7 @@ def processed_versions(job: DecidedJob) -> Iterator[Row]:
         processing_state=state,
         error_message=error,
         told_error=error and _told(job),
+        validation=_validation(job),
         node_summary=_node_summary(job),
         **outputs.model_dump(),
     )
@@ -145,10 +147,23 @@ def _told(job: DecidedJob) -> str:
     """Give what a partner is told: what a handler said of the data on purpose, for good. The rest is ours."""
     if job.decision.job_status is JobStatus.CANCELLED:
         return CANCELLED
-    reported = {each.task_id for each in job.results if each.status is ResultStatus.FAILED and not each.retryable}
+    reported = {each.task_id for each in _refusals(job)}
     failed = [node for node in _decided(job) if node.status is NodeStatus.FAILED and node.task_id in reported]
     said = [node.error_message for node in failed if node.error_message]
     return said[0][:LONGEST_ERROR] if said else OURS
+
+
+def _refusals(job: DecidedJob) -> list[Reported]:
+    """Give the results in which a handler said on purpose that no other attempt could succeed."""
+    return [each for each in job.results if each.status is ResultStatus.FAILED and not each.retryable]
+
+
+def _validation(job: DecidedJob) -> JsonValue:
+    """Give the report of what was found in the source: a refusal's, or that of the workflow's result."""
+    refusals = [each.output for each in _refusals(job) if isinstance(each.output, dict)]
+    given = [_fields(job.decision.result).get("validation"), *(output.get("report") for output in refusals)]
+    reports = [report for report in map(ValidationReport.read, given) if report is not None]
+    return reports[-1].model_dump(mode="json") if reports else None
 
 
 def _decided(job: DecidedJob) -> list[NodeState]:

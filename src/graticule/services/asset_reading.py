@@ -18,6 +18,7 @@ from graticule.core.models import AssetRevision, AssetVersion, Event, Geospatial
 from graticule.core.models.platform import DataType, UrlMode
 from graticule.core.permissions import Caller, Deed
 from graticule.core.states import RequestStatus
+from graticule.core.validation import ValidationReport
 from graticule.repositories.asset_views import AssetFilter, AssetViews, RequestFilter, RequestInFull
 from graticule.repositories.database import Database
 from graticule.repositories.job_views import JobViews
@@ -221,6 +222,7 @@ def _status(
         service_urls={} if serve_url is None else service_urls(asset, version, serve_url),
         removed_at=asset.deleted_at or version.deleted_at,
         error=request.last_error,
+        validation=ValidationReport.read(version.validation),
     )
     if not caller.may(Deed.OPERATE):
         return status

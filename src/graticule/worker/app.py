@@ -58,16 +58,16 @@ async def _worker(
     """Put a worker together, and let it work inside the block."""
     worker_id, known = new_worker_id(), handlers()
     database: Database = app.state.database
-    storage_root = settings.storage_folder
+    storage = LocalStorage.of(settings)
     async with _lease_database(settings, url) as leases, _ways_back(settings, database, worker_id) as ways:
         given = Surroundings(
             queue=PostgresTaskQueue(database, leases, worker_id, settings.worker_lease_seconds),
             sink=ways[0],
             checkpoints=ways[1],
-            storage=LocalStorage(storage_root),
+            storage=storage,
             pool=ProcessPool(
                 min(concurrency, os.cpu_count() or 1),
-                ChildSettings(storage_root, settings.log_level, settings.log_format),
+                ChildSettings(settings.storage_folder, settings.log_level, settings.log_format, storage.options),
             ),
             presence=Presence(
                 database, worker_row(worker_id, queues, list(known), concurrency), settings.heartbeat_interval_seconds
@@ -77,6 +77,7 @@ async def _worker(
             ),
             metrics=WorkerMetrics(app.state.registry),
             handlers=known,
+            database=database,
         )
         options = WorkerOptions(queues, concurrency, settings.worker_renew_seconds, settings.worker_grace_seconds)
         worker = Worker(options, given)

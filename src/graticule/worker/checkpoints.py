@@ -7,12 +7,13 @@ from pydantic import JsonValue
 
 from graticule.core.fault_points import Commit
 from graticule.core.ids import WorkerId
-from graticule.handlers.context import Checkpoint, CheckpointNotSaved, Storage
+from graticule.handlers.context import Checkpoint, CheckpointNotSaved
 from graticule.logs import get_logger
 from graticule.messaging.postgres import delivery_of
 from graticule.messaging.protocol import TaskMessage
 from graticule.repositories.checkpoints import CheckpointRepository
 from graticule.repositories.database import Database
+from graticule.storage.protocol import Storage
 from graticule.worker.outcome import NotJson, document
 
 LONGEST_PHASE = 128

@@ -4,7 +4,6 @@ The handler runs in the main thread. A second thread reads what the worker sends
 polls `ctx.cancelled` sees it at once; when the worker is gone the process ends.
 """
 
-import asyncio
 import faulthandler
 import os
 import queue
@@ -13,11 +12,11 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import orjson
 from pydantic import JsonValue
@@ -26,7 +25,9 @@ from graticule.config import LogFormat
 from graticule.handlers.context import Checkpoint, CheckpointNotSaved, ProcessContext, Signals
 from graticule.handlers.registry import RegisteredHandler, find_handler
 from graticule.logs import bound, configure_logging, get_logger
+from graticule.storage.blocking import BlockingStorage
 from graticule.storage.local import LocalStorage
+from graticule.storage.options import StorageOptions
 from graticule.worker.frames import encoded, receive_frame
 from graticule.worker.outcome import (
     InvalidParams,
@@ -44,7 +45,6 @@ PROGRESS_SECONDS: Final = 0.25  # the worker throttles further
 _MEBIBYTE: Final = 1024 * 1024
 
 _log = get_logger("graticule.worker.child")  # not "__main__", which it is
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,29 +121,6 @@ class RelayedCheckpoints:
             raise CheckpointNotSaved(header["error"])
 
 
-class BlockingLocalStorage:
-    """The storage for code that does not await."""
-
-    def __init__(self, storage: LocalStorage) -> None:
-        self._storage = storage
-        self._runner = asyncio.Runner()
-
-    def put(self, path: str, data: bytes) -> None:
-        """Write a file, in place of one that is there."""
-        self._run(self._storage.put(path, data))
-
-    def get(self, path: str) -> bytes:
-        """Read a file as a whole."""
-        return self._run(self._storage.get(path))
-
-    def exists(self, path: str) -> bool:
-        """Tell whether the file is there."""
-        return self._run(self._storage.exists(path))
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self._runner.run(work)
-
-
 class Progress:
     """Sends what a handler tells of its progress, a few times a second at most, and keeps the last."""
 
@@ -163,7 +140,7 @@ class Progress:
 class Child:
     """Runs the tasks that come over the link."""
 
-    def __init__(self, link: Link, storage: BlockingLocalStorage) -> None:
+    def __init__(self, link: Link, storage: BlockingStorage) -> None:
         self._link = link
         self._storage = storage
 
@@ -257,7 +234,12 @@ def main() -> None:
         link = Link(opened)
         link.send({"kind": "ready"})
         threading.Thread(target=link.listen, daemon=True).start()
-        Child(link, BlockingLocalStorage(LocalStorage(Path(hello["storage_root"])))).serve()
+        with BlockingStorage(_storage(hello)) as storage:
+            Child(link, storage).serve()
+
+
+def _storage(hello: dict[str, Any]) -> LocalStorage:
+    return LocalStorage(Path(hello["storage_root"]), StorageOptions.model_validate(hello["storage_options"]))
 
 
 if __name__ == "__main__":

@@ -5,9 +5,11 @@ from typing import Final
 
 from graticule.core.errors import GraticuleError
 from graticule.core.models.engine import ResultStatus
-from graticule.handlers.context import HandlerContext, Storage
+from graticule.handlers.context import HandlerContext
 from graticule.handlers.registry import RegisteredHandler
 from graticule.logs import bound, get_logger
+from graticule.repositories.database import Database
+from graticule.storage.protocol import Storage
 from graticule.worker.checkpoints import CheckpointStore, TaskCheckpoints
 from graticule.worker.outcome import (
     InvalidParams,
@@ -32,10 +34,13 @@ _WITHDRAWN: Final = Outcome(ResultStatus.CANCELLED, error_message="The job does 
 class Executor:
     """Runs one task to its outcome."""
 
-    def __init__(self, pool: ProcessPool, checkpoints: CheckpointStore, storage: Storage) -> None:
+    def __init__(
+        self, pool: ProcessPool, checkpoints: CheckpointStore, storage: Storage, database: Database | None = None
+    ) -> None:
         self._pool = pool
         self._checkpoints = checkpoints
         self._storage = storage
+        self._database = database
 
     async def execute(self, run: Run) -> Outcome:
         """Run the handler; whatever it does, there is an outcome. Only a cancellation of our own goes on."""
@@ -79,6 +84,7 @@ class Executor:
             report_progress=run.note_progress,
             storage=self._storage,
             checkpoint=checkpoints,
+            database=self._database,
         )
 
 

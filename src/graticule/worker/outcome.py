@@ -2,24 +2,26 @@
 
 import json
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import orjson
 from pydantic import BaseModel, JsonValue, ValidationError
 
+from graticule.core.errors import InvalidInput
 from graticule.core.models.engine import ResultStatus
 from graticule.handlers.result import HandlerResult
 
 MAX_OUTPUT_BYTES: Final = 64 * 1024 * 1024
 MAX_MESSAGE_LENGTH: Final = 4000
+MAX_REPORT_BYTES: Final = 64 * 1024
 # What orjson would write in its own way, and no other reader of JSON would expect.
 _STRICT: Final = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How an attempt ended. Output and metrics are JSON."""
+    """How an attempt ended. Output (of one that failed: its report) and metrics are JSON."""
 
     status: ResultStatus
     output: bytes | None = None
@@ -52,7 +54,8 @@ def _outcome(result: HandlerResult) -> Outcome:
         return Outcome(ResultStatus.CANCELLED, is_interrupted=True)
     metrics = None if result.metrics is None else document(result.metrics).decode()
     if result.error_message is not None:
-        return failed(str(result.error_message), retryable=result.retryable, metrics=metrics)
+        told = failed(str(result.error_message), retryable=result.retryable, metrics=metrics)
+        return told if result.report is None else replace(told, output=_report(result.report))
     output = document(result.output)
     if len(output) > MAX_OUTPUT_BYTES:
         size = len(output) / 1024 / 1024
@@ -64,6 +67,13 @@ def _outcome(result: HandlerResult) -> Outcome:
     return Outcome(ResultStatus.COMPLETED, output=output, metrics=metrics)
 
 
+def _report(report: dict[str, JsonValue]) -> bytes:
+    text = document({"report": report})
+    if len(text) > MAX_REPORT_BYTES:
+        raise NotJson(f"its report has more than {MAX_REPORT_BYTES:,} bytes")
+    return text
+
+
 def outcome_of_error(error: BaseException) -> Outcome:
     """Give the outcome of what a handler has raised."""
     if isinstance(error, MemoryError):
@@ -72,6 +82,8 @@ def outcome_of_error(error: BaseException) -> Outcome:
         return failed("The handler called itself too deeply (RecursionError).")
     if isinstance(error, SystemExit | KeyboardInterrupt):
         return failed(f"The handler tried to end its process ({type(error).__name__}).")
+    if isinstance(error, InvalidInput):  # what can never be accepted is not tried again
+        return failed(str(error), retryable=False)
     return failed(f"{type(error).__name__}: {_told(error)}".rstrip(": "))
 
 

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from graticule.core.errors import GraticuleError
-from graticule.handlers.context import Storage
 from graticule.logs import get_logger
 from graticule.messaging.protocol import TaskMessage
 from graticule.services.outputs import INLINE_BYTES, INLINE_CHILD_BYTES
+from graticule.storage.protocol import Storage
 from graticule.worker.outcome import Outcome, failed
 
 _log = get_logger(__name__)

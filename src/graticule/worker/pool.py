@@ -11,25 +11,28 @@ import signal
 import socket
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
-from graticule.config import LogFormat
+from graticule.config import LogFormat, secret_variables
 from graticule.core.errors import GraticuleError
 from graticule.core.models.engine import ResultStatus
 from graticule.embedded.parent_death import end_with_parent
 from graticule.handlers.context import Checkpoint, Checkpoints
 from graticule.handlers.registry import RegisteredHandler
 from graticule.logs import get_logger
+from graticule.storage.options import StorageOptions
 from graticule.worker.frames import BrokenFrame, encoded, read_frame
 from graticule.worker.outcome import Outcome, failed
 from graticule.worker.process_output import OutputLog
 from graticule.worker.run import Run
 
 START_SECONDS: Final = 60
+# A child is one of as many as there are processors: libraries of linear algebra must not start as many threads each.
+ONE_THREAD: Final = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 TASKS_PER_CHILD: Final = 500  # then a fresh one: libraries leak
 _LAST_WORDS_SECONDS: Final = 0.5  # what a process sent before its end arrives within this
 
@@ -43,6 +46,7 @@ class ChildSettings:
     storage_root: Path
     log_level: str = "INFO"
     log_format: LogFormat = LogFormat.CONSOLE
+    storage_options: StorageOptions = field(default_factory=StorageOptions)
 
 
 class ChildEnded(Exception):
@@ -173,6 +177,7 @@ class ChildProcess:
             "kind": "hello",
             "path": sys.path,
             "storage_root": str(settings.storage_root),
+            "storage_options": settings.storage_options.model_dump(mode="json"),
             "log_level": settings.log_level,
             "log_format": settings.log_format.value,
         }
@@ -240,10 +245,17 @@ async def _spawn(connection: int) -> Process:
             stderr=STDOUT,
             pass_fds=(connection, log),
             start_new_session=True,
+            env=_environment(),
             preexec_fn=end_with_parent(signal.SIGKILL),
         )
     finally:
         os.close(log)
+
+
+def _environment() -> dict[str, str]:
+    """Give a child the worker's environment without our secrets: it works on partners' bytes."""
+    secrets = secret_variables()
+    return {name: value for name, value in os.environ.items() if name.upper() not in secrets} | ONE_THREAD
 
 
 def _output_of(process: Process) -> asyncio.StreamReader:

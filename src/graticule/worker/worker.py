@@ -12,12 +12,13 @@ from graticule.core.channels import CANCELLED, queue_channel
 from graticule.core.errors import GraticuleError
 from graticule.core.ids import JobId
 from graticule.core.models.engine import ResultStatus
-from graticule.handlers.context import Storage
 from graticule.handlers.registry import RegisteredHandler
 from graticule.logs import get_logger
 from graticule.messaging.postgres import PostgresTaskQueue
 from graticule.messaging.protocol import TaskMessage
+from graticule.repositories.database import Database
 from graticule.repositories.listener import Heard, Listener
+from graticule.storage.protocol import Storage
 from graticule.worker.checkpoints import CheckpointStore
 from graticule.worker.consumer import Consumer
 from graticule.worker.executor import Executor
@@ -62,6 +63,7 @@ class Surroundings:
     listener: Listener
     metrics: WorkerMetrics
     handlers: Mapping[str, RegisteredHandler]
+    database: Database | None = None  # for handlers that write to the catalogue or load tables
 
 
 class Worker:
@@ -72,7 +74,7 @@ class Worker:
         self._given = given
         self._is_async = {name: handler.is_async for name, handler in given.handlers.items()}
         self._holdings = Holdings()
-        self._executor = Executor(given.pool, given.checkpoints, given.storage)
+        self._executor = Executor(given.pool, given.checkpoints, given.storage, given.database)
         self._reporter = Reporter(given.sink, self._holdings.release)
         self._pulse = Pulse(given.sink, self._holdings)
         self._leases = LeaseKeeper(

@@ -93,7 +93,22 @@ async def test_a_completed_request_in_the_words_of_a_partner(reader: AssetReader
         "service_urls": {},
         "removed_at": None,
         "error": None,
+        "validation": None,
     }
+
+
+async def test_a_partner_is_told_what_was_found_in_its_file(reader: AssetReader, connection: Connection) -> None:
+    finding = {
+        "code": "no_crs",
+        "severity": "reject",
+        "what": "The raster has no coordinate reference system.",
+        "where": "bronze/a.tif",
+        "how_to_fix": "Declare one.",
+    }
+    report = {"outcome": "reject", "findings": [finding], "facts": {"driver": "GTiff"}}
+    await add(connection, version={"processing_state": ProcessingState.FAILED, "validation": report})
+    status = await reader.status(str(NEWER), PARTNER)
+    assert status.model_dump(mode="json")["validation"] == report
 
 
 async def test_progress_is_that_of_the_nodes_of_the_job(reader: AssetReader, connection: Connection) -> None:

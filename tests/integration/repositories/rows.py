@@ -388,6 +388,7 @@ def _rich_version(key: dict[str, Any], times: dict[str, Any]) -> AssetVersion:
         estimated_completion_at=LATER,
         last_error=NASTY,
         told_error=NASTY,
+        validation=NESTED,
         node_summary=NESTED,
         current_job_id=JobId("jöb '1'"),
         job_count=4,

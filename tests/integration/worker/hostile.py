@@ -265,8 +265,8 @@ def reports_progress_process(ctx: ProcessContext) -> Any:
 async def checkpoint(ctx: HandlerContext) -> Any:
     found = await ctx.checkpoint.load()
     if found is None:
-        await ctx.storage.put("artifact.bin", b"1")
-        await ctx.checkpoint.save("first", {"n": 1}, ["artifact.bin"])
+        await ctx.storage.put("scratch/artifact.bin", b"1")
+        await ctx.checkpoint.save("first", {"n": 1}, ["scratch/artifact.bin"])
         return HandlerResult.failure("after the first phase")
     return {"phase": found.phase, "data": found.data, "artifacts": list(found.artifacts)}
 
@@ -275,10 +275,10 @@ async def checkpoint(ctx: HandlerContext) -> Any:
 def checkpoint_process(ctx: ProcessContext) -> Any:
     found = ctx.checkpoint.load()
     if found is None:
-        ctx.storage.put("artifact.bin", b"1")
-        assert ctx.storage.exists("artifact.bin")
-        assert ctx.storage.get("artifact.bin") == b"1"
-        ctx.checkpoint.save("first", {"n": 1}, ["artifact.bin"])
+        ctx.storage.put("scratch/artifact.bin", b"1")
+        assert ctx.storage.exists("scratch/artifact.bin")
+        assert ctx.storage.get("scratch/artifact.bin") == b"1"
+        ctx.checkpoint.save("first", {"n": 1}, ["scratch/artifact.bin"])
         os._exit(1)
     return {"phase": found.phase, "data": found.data, "artifacts": list(found.artifacts)}
 

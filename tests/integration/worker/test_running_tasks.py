@@ -296,7 +296,7 @@ async def test_the_next_attempt_finds_the_phase_that_was_saved(board: Board, wor
     assert (await board.ended(first)).status is ResultStatus.FAILED
     assert [each.checkpoint for each in await board.reports(first)] == ["first", None]
     again = await board.run(handler, node_id="n", retry_count=1)
-    assert again.output == {"phase": "first", "data": {"n": 1}, "artifacts": ["artifact.bin"]}
+    assert again.output == {"phase": "first", "data": {"n": 1}, "artifacts": ["scratch/artifact.bin"]}
 
 
 @pytest.mark.parametrize("handler", ["test.checkpoint", "test.checkpoint_process"])
@@ -304,7 +304,7 @@ async def test_a_phase_whose_artifact_is_gone_is_not_trusted(
     board: Board, worker: FastAPI, tmp_path: Path, handler: str
 ) -> None:
     assert (await board.run(handler, node_id="n")).status is ResultStatus.FAILED
-    await LocalStorage(tmp_path / "storage").delete("artifact.bin")
+    await LocalStorage(tmp_path / "storage").delete("scratch/artifact.bin")
     assert (await board.run(handler, node_id="n")).status is ResultStatus.FAILED, "it begins anew"
 
 

@@ -68,7 +68,7 @@ async def test_hello_world() -> None:
 async def test_sleep_tells_its_progress_and_sees_a_cancel_and_a_shutdown() -> None:
     told: list[Any] = []
     assert (await run("sleep", {"report_progress": told.append}, seconds=0.05)).output == {"slept_seconds": 0.05}
-    assert told == [{"done": 0.0, "total": 0.05}]
+    assert told == [{"done": 0.0, "total": 0.05, "percent": 0.0}]
     assert (await run("sleep", {"signals": Signals(cancelled=True)}, seconds=9)).error_message == "cancelled"
     assert (await run("sleep", {"signals": Signals(shutdown_requested=True)}, seconds=9)).is_interrupted
 

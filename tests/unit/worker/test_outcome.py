@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from graticule.core.errors import InvalidInput
 from graticule.core.models.engine import ResultStatus
 from graticule.handlers import HandlerResult
 from graticule.worker.outcome import MAX_MESSAGE_LENGTH, document, outcome_of, outcome_of_error, shortened
@@ -45,6 +46,16 @@ def test_errors_are_told_with_their_kind() -> None:
     assert outcome_of_error(ValueError("no")).error_message == "ValueError: no"
     assert outcome_of_error(ValueError()).error_message == "ValueError"
     assert outcome_of_error(ValueError("no")).retryable
+    refused = outcome_of_error(InvalidInput("No such layer.", hint="Name one."))
+    assert (refused.error_message, refused.retryable) == ("No such layer. Name one.", False)
+
+
+def test_a_failure_may_bring_a_report() -> None:
+    outcome = outcome_of(HandlerResult.failure("empty", retryable=False, report={"outcome": "reject"}))
+    assert (outcome.error_message, outcome.output) == ("empty", b'{"report":{"outcome":"reject"}}')
+    large = outcome_of(HandlerResult.failure("empty", report={"text": "x" * 70_000}))
+    assert large.error_message is not None
+    assert "65,536 bytes" in large.error_message
 
 
 def test_long_texts_are_cut() -> None:

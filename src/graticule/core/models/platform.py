@@ -247,6 +247,7 @@ class AssetVersion(Row):
     estimated_completion_at: Timestamp | None = None
     last_error: ErrorText | None = None
     told_error: ErrorText | None = Field(None, description="Why it failed, as far as its partner is told.")
+    validation: JsonObject | None = Field(None, description="What was found in the source: a `ValidationReport`.")
     node_summary: JsonObject | None = None
     current_job_id: JobKey | None = None
     job_count: int = 0
