@@ -25,7 +25,7 @@ def prune(
     batch: Annotated[int, typer.Option(min=1, max=10_000, help="Jobs that one transaction removes.")] = 200,
     yes: Annotated[bool, typer.Option("--yes", help="Needed for 0d, which removes every job that has ended.")] = False,
 ) -> None:
-    """Remove jobs that ended long ago with all that belongs to them: nodes, tasks, results, events, stored outputs.
+    """Remove jobs that ended long ago with all that belongs to them: nodes, tasks, results, events, stored files.
 
     Active jobs stay, and so does the current job of each asset version. Empty months of the event table are dropped,
     and those of the coming months are made. It works on the database itself, while everything runs or without.
@@ -58,6 +58,7 @@ async def _prune(before: datetime, batch: int, *, dry_run: bool) -> None:
     from graticule.core.table import DatabaseRole
     from graticule.repositories.database import Database
     from graticule.services.retention import RetentionService
+    from graticule.storage.local import LocalStorage
 
     settings = load_settings()
     async with owner_connection(settings) as owner:
@@ -67,7 +68,7 @@ async def _prune(before: datetime, batch: int, *, dry_run: bool) -> None:
             Database(url, DatabaseRole.ORCHESTRATOR, pool_size=1, name="graticule prune") as database,
             Database(owner, DatabaseRole.OWNER, pool_size=1, name="graticule prune") as owned,
         ):
-            service = RetentionService(database, owned, settings.storage_folder)
+            service = RetentionService(database, owned, LocalStorage.of(settings))
             if dry_run:
                 _tell_what_would_go(await service.count(before), before)
             else:
@@ -99,6 +100,8 @@ def _tell_what_went(removed: "Removed") -> None:
     done(f"Removed {_rows(removed)}.")
     others = {
         "stored outputs of so many jobs": removed.outputs,
+        "working folders of jobs": removed.scratch,
+        "files that were never finished": removed.unfinished,
         "former contents of workflows": removed.workflows,
         "job messages that were dealt with": removed.messages,
         "processes that stopped long ago": removed.processes,

@@ -19,7 +19,19 @@ if TYPE_CHECKING:
 ENTRY_POINT_GROUP: Final = "graticule.handlers"
 DEFAULT_QUEUE: Final = "functionapp-tasks"
 DEFAULT_TIMEOUT_SECONDS: Final = 3600
-_EXAMPLES: Final = "graticule.handlers.examples"
+BUILT_IN: Final = (
+    "graticule.handlers.examples",
+    "graticule.handlers.raster.catalogue",
+    "graticule.handlers.raster.cogs",
+    "graticule.handlers.raster.copying",
+    "graticule.handlers.raster.extraction",
+    "graticule.handlers.raster.mosaics",
+    "graticule.handlers.raster.tiles",
+    "graticule.handlers.raster.validation",
+    "graticule.handlers.vector.loading",
+    "graticule.handlers.vector.reading",
+    "graticule.handlers.vector.validation",
+)  # none of them imports GDAL before one of its handlers runs
 
 _log = get_logger(__name__)
 HandlerFunction = Callable[[Any], Any]
@@ -113,8 +125,9 @@ def known_handlers() -> "dict[str, KnownHandler]":
 
 
 def _load() -> None:
-    _loaded.append(_EXAMPLES)
-    importlib.import_module(_EXAMPLES)
+    for module in BUILT_IN:
+        _loaded.append(module)
+        importlib.import_module(module)
     for entry_point in entry_points(group=ENTRY_POINT_GROUP):
         _load_entry_point(entry_point)
 

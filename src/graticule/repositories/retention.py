@@ -1,6 +1,6 @@
 """What has ended long ago: jobs with their rows, results, workflows, and the months of the event table."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -58,6 +58,16 @@ class RetentionRepository:
         """Remove jobs that are held, with all that belongs to them but their results."""
         (row,) = await self._rows("remove_jobs", {"job_ids": list(job_ids)})
         return RowCounts(**row)
+
+    async def hold_scratch_jobs(self, before: datetime, names: Iterable[str]) -> list[JobId]:
+        """Give the jobs of these working folders that ended before this time, and hold them."""
+        rows = await self._rows("hold_scratch_jobs", {"before": before, "names": list(names)})
+        return [JobId(row["job_id"]) for row in rows]
+
+    async def shared_scratch(self, names: Iterable[str], job_ids: Sequence[JobId]) -> set[str]:
+        """Give those of the working folders that other jobs than these have too."""
+        rows = await self._rows("shared_scratch", {"names": list(names), "job_ids": list(job_ids)})
+        return {str(row["name"]) for row in rows}
 
     async def remove_results(self, before: datetime, after: int, limit: int) -> ResultPage:
         """Look at the results that follow `after`, and remove the old ones whose job is gone."""

@@ -32,3 +32,16 @@ BEGIN
     END IF;
     EXECUTE format('GRANT CREATE, TEMPORARY ON DATABASE %I TO graticule_owner', current_database());
 END $$;
+
+-- The partners' features are tables of a schema of their own, where workers make them.
+DO $$
+BEGIN
+    IF to_regnamespace('geo') IS NULL THEN
+        CREATE SCHEMA geo AUTHORIZATION graticule_owner;
+        COMMENT ON SCHEMA geo IS 'Tables of features, one for each revision of a vector dataset.';
+    END IF;
+    IF NOT (has_schema_privilege('graticule_worker', 'geo', 'USAGE')
+            AND has_schema_privilege('graticule_worker', 'geo', 'CREATE')) THEN
+        GRANT USAGE, CREATE ON SCHEMA geo TO graticule_worker;
+    END IF;
+END $$;

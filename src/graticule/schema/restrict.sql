@@ -5,7 +5,7 @@ DO $$
 DECLARE
     role_name text;
 BEGIN
-    FOREACH role_name IN ARRAY ARRAY['graticule_orchestrator', 'graticule_worker', 'pgstac_admin', 'pgstac_ingest']
+    FOREACH role_name IN ARRAY ARRAY['graticule_orchestrator', 'pgstac_admin', 'pgstac_ingest']
     LOOP
         IF NOT EXISTS (
             SELECT FROM pg_database, aclexplode(datacl) acl
@@ -17,6 +17,57 @@ BEGIN
     -- Whoever inspects the schema also reads which version of pgstac there is.
     IF NOT pg_has_role('graticule_owner', 'pgstac_read', 'MEMBER') THEN
         GRANT pgstac_read TO graticule_owner;
+    END IF;
+END $$;
+
+-- Workers write the STAC catalogue, and nothing else of pgstac. Its role for writers may far more: triggers on all of
+-- its tables, which then run as its administrator or as whoever deploys, and statements in its queue likewise. Items
+-- are written through their parent, so that no partition is granted, now or later.
+DO $$
+DECLARE
+    wanted record;
+BEGIN
+    IF pg_has_role('graticule_worker', 'pgstac_ingest', 'MEMBER') THEN
+        REVOKE pgstac_ingest FROM graticule_worker;
+    END IF;
+    IF NOT has_schema_privilege('graticule_worker', 'pgstac', 'USAGE') THEN
+        GRANT USAGE ON SCHEMA pgstac TO graticule_worker;
+    END IF;
+    FOR wanted IN
+        SELECT table_name, privilege
+        FROM (VALUES ('collections', 'SELECT, INSERT, UPDATE'), ('items', 'SELECT, INSERT, DELETE'),
+                     ('base_items', 'SELECT, INSERT'), ('partition_stats', 'SELECT, INSERT, UPDATE'),
+                     ('pgstac_settings', 'SELECT'), ('format_item_cache', 'SELECT, DELETE')
+             ) AS granted (table_name, privileges),
+             LATERAL unnest(string_to_array(privileges, ', ')) AS privilege
+        WHERE NOT has_table_privilege('graticule_worker', 'pgstac.' || table_name, privilege)
+    LOOP
+        EXECUTE format('GRANT %s ON pgstac.%I TO graticule_worker', wanted.privilege, wanted.table_name);
+    END LOOP;
+    IF NOT has_function_privilege('graticule_worker', 'pgstac.check_partition(text, tstzrange, tstzrange)', 'EXECUTE')
+    THEN
+        GRANT EXECUTE ON FUNCTION pgstac.check_partition(text, tstzrange, tstzrange) TO graticule_worker;
+    END IF;
+    -- Functions that run as pgstac's administrator look for tables among the temporary ones first. Whoever may call
+    -- them must not be able to put one in the way.
+    IF EXISTS (
+        SELECT FROM pg_database, aclexplode(datacl) acl
+        WHERE datname = current_database() AND acl.grantee = 'graticule_worker'::regrole
+          AND acl.privilege_type = 'TEMPORARY'
+    ) THEN
+        EXECUTE format('REVOKE TEMPORARY ON DATABASE %I FROM graticule_worker', current_database());
+    END IF;
+END $$;
+
+-- pgstac makes its tables as pgstac_admin. Whoever may make functions where it looks for its own could have them run
+-- as that role, so those who only write items may not.
+DO $$
+BEGIN
+    IF EXISTS (
+        SELECT FROM pg_namespace, aclexplode(nspacl) acl
+        WHERE nspname = 'pgstac' AND acl.grantee = 'pgstac_ingest'::regrole AND acl.privilege_type = 'CREATE'
+    ) THEN
+        REVOKE CREATE ON SCHEMA pgstac FROM pgstac_ingest;
     END IF;
 END $$;
 

@@ -1,23 +1,30 @@
 """Retention: jobs that ended long ago leave the database and the storage, with all that belongs to them."""
 
-import asyncio
 import re
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
-from pathlib import Path
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from graticule.core.errors import GraticuleError
 from graticule.core.fault_points import Commit
 from graticule.core.ids import JobId
 from graticule.core.models import Event
+from graticule.handlers.raster.settling import settle
+from graticule.handlers.raster.staging import remove_scratch
+from graticule.logs import get_logger
 from graticule.repositories.database import Database
 from graticule.repositories.retention import EventPartitions, RetentionRepository, RowCounts
 from graticule.schema.ddl import TableDdl
+from graticule.storage.options import OUTPUTS
+from graticule.storage.paths import scratch_name
+from graticule.storage.protocol import Storage
 
 RESULTS_PER_PAGE: Final = 5000
 FOLDER_NAME: Final = re.compile(r"[0-9A-Za-z_-]+")  # nothing that could lead out of the folder of outputs
+UNFINISHED_AFTER: Final = timedelta(days=1)  # nobody writes for so long without a word
+
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +33,8 @@ class Removed:
 
     rows: RowCounts
     outputs: int = 0  # folders in the storage
+    scratch: int = 0  # working folders of jobs
+    unfinished: int = 0  # files whose writers ended before them
     workflows: int = 0
     messages: int = 0
     processes: int = 0
@@ -39,6 +48,7 @@ class _Batch:
 
     job_ids: Sequence[JobId]
     rows: RowCounts
+    scratch: int
 
 
 Tell = Callable[[Removed], None]
@@ -47,10 +57,10 @@ Tell = Callable[[Removed], None]
 class RetentionService:
     """Removes what ended before a time: in the database as the orchestrator, partitions as the schema's owner."""
 
-    def __init__(self, database: Database, owner: Database, storage_root: Path) -> None:
+    def __init__(self, database: Database, owner: Database, storage: Storage) -> None:
         self._database = database
         self._owner = owner
-        self._outputs = storage_root / "outputs"
+        self._storage = storage
 
     async def count(self, before: datetime) -> Removed:
         """Tell what a prune would remove, and change nothing."""
@@ -60,18 +70,23 @@ class RetentionService:
 
     async def prune(self, before: datetime, *, batch: int, tell: Tell) -> Removed:
         """Remove in batches, each a transaction of its own; `tell` hears the sum after each of them."""
-        rows, outputs = RowCounts(), 0
-        while removed := await self._remove_jobs(before, batch):
-            outputs += await asyncio.to_thread(self._remove_outputs, removed.job_ids)
+        rows, outputs, scratch = RowCounts(), 0, 0
+        folders = {name async for name in self._storage.folders(self._storage.silver)}
+        while removed := await self._remove_jobs(before, batch, folders):
+            outputs += await self._remove_outputs(removed.job_ids)
+            scratch += removed.scratch
             rows = _sum(rows, removed.rows)
-            tell(Removed(rows, outputs))
+            tell(Removed(rows, outputs, scratch))
+        scratch += await self._remove_scratch_of_kept_jobs(before, folders)
         rows = _sum(rows, RowCounts(results=await self._remove_results(before)))
-        tell(Removed(rows, outputs))
+        tell(Removed(rows, outputs, scratch))
         async with self._database.committing(Commit.PRUNE) as connection:
             repository = RetentionRepository(connection)
             return Removed(
                 rows,
                 outputs,
+                scratch,
+                unfinished=await self._storage.delete_unfinished(datetime.now(UTC) - UNFINISHED_AFTER),
                 workflows=await repository.remove_workflows(before),
                 messages=await repository.remove_messages(before),
                 processes=await repository.remove_processes(before),
@@ -79,12 +94,41 @@ class RetentionService:
                 partitions_made=await self._make_partitions(),
             )
 
-    async def _remove_jobs(self, before: datetime, batch: int) -> _Batch | None:
+    async def _remove_jobs(self, before: datetime, batch: int, folders: set[str]) -> _Batch | None:
         """Remove the next jobs; None when none is left."""
         async with self._database.transaction(Commit.PRUNE) as connection:
             repository = RetentionRepository(connection)
             job_ids = await repository.hold_jobs(before, batch)
-            return _Batch(job_ids, await repository.remove_jobs(job_ids)) if job_ids else None
+            if not job_ids:
+                return None
+            scratch = await self._remove_scratch(repository, job_ids, folders)
+            return _Batch(job_ids, await repository.remove_jobs(job_ids), scratch)
+
+    async def _remove_scratch_of_kept_jobs(self, before: datetime, folders: set[str]) -> int:
+        """Remove the working folders of jobs that ended, and whose rows stay because a version names them."""
+        async with self._database.transaction(Commit.PRUNE) as connection:
+            repository = RetentionRepository(connection)
+            job_ids = await repository.hold_scratch_jobs(before, folders)
+            return await self._remove_scratch(repository, job_ids, folders)
+
+    async def _remove_scratch(
+        self, repository: RetentionRepository, job_ids: Sequence[JobId], folders: set[str]
+    ) -> int:
+        """Remove the working folders of jobs that are held: none of them can begin to work again meanwhile."""
+        names = folders & set(map(scratch_name, job_ids))
+        if not names:
+            return 0
+        free = names - await repository.shared_scratch(names, job_ids)
+        return sum([await self._is_scratch_removed(JobId(name)) for name in sorted(free)])
+
+    async def _is_scratch_removed(self, name: JobId) -> bool:
+        """Remove a working folder; what its job has put elsewhere and nobody has catalogued goes with it."""
+        try:
+            is_settled = await settle(self._storage, self._owner, name)
+            return await remove_scratch(self._storage, name) > 0 or is_settled
+        except GraticuleError as error:
+            _log.warning("a working folder could not be removed", folder=name, error=str(error))
+            return False
 
     async def _remove_results(self, before: datetime) -> int:
         removed, after, through = 0, 0, False
@@ -96,13 +140,18 @@ class RetentionService:
             through = page.through
         return removed
 
-    def _remove_outputs(self, job_ids: Sequence[JobId]) -> int:
+    async def _remove_outputs(self, job_ids: Sequence[JobId]) -> int:
         """Remove the jobs' folders in the storage, after the rows that refer to them."""
-        folders = [self._outputs / job_id for job_id in job_ids if FOLDER_NAME.fullmatch(job_id)]
-        present = [folder for folder in folders if folder.is_dir()]
-        for folder in present:
-            shutil.rmtree(folder, ignore_errors=True)
-        return len(present)
+        folders = [f"{OUTPUTS}/{job_id}" for job_id in job_ids if FOLDER_NAME.fullmatch(job_id)]
+        return sum([await self._is_removed(folder) for folder in folders])
+
+    async def _is_removed(self, folder: str) -> bool:
+        """Remove a folder of the storage; one that cannot be removed now must not keep the others."""
+        try:
+            return await self._storage.delete_below(folder) > 0
+        except GraticuleError as error:
+            _log.warning("a folder of the storage could not be removed", folder=folder, error=str(error))
+            return False
 
     async def _drop_partitions(self, before: datetime) -> list[str]:
         async with self._owner.connection() as connection:

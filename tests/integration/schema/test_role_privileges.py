@@ -1,6 +1,7 @@
 """Who may do what: every role, table and privilege, as PostgreSQL itself answers."""
 
 from collections.abc import Iterator
+from importlib.resources import files
 from itertools import product
 
 import psycopg
@@ -13,6 +14,15 @@ from graticule.core.table import DatabaseRole
 from graticule.schema.deploy import database_schema
 
 PRIVILEGES = ("SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER")
+# What a worker may do with the tables of pgstac, and with no other of them.
+CATALOGUE = {
+    "collections": "SIU",
+    "items": "SID",
+    "base_items": "SI",
+    "partition_stats": "SIU",
+    "pgstac_settings": "S",
+    "format_item_cache": "SD",
+}
 OTHERS = [role for role in DatabaseRole if role is not DatabaseRole.OWNER]
 # orchestrator, worker; the gateway reads everything. Written down apart from the models.
 EXPECTED = {
@@ -105,11 +115,11 @@ def test_partitions_and_sequences_are_no_way_around_the_table(
 
 
 @pytest.mark.parametrize("role", OTHERS)
-def test_no_process_may_make_schemas_or_tables_or_become_another_role(
+def test_no_process_may_make_schemas_or_become_another_role_and_workers_alone_make_tables_of_features(
     ask: psycopg.Connection[TupleRow], role: DatabaseRole
 ) -> None:
     schemas = "SELECT nspname FROM pg_namespace WHERE has_schema_privilege(%s, oid, 'CREATE')"
-    assert ask.execute(schemas, [role]).fetchall() == []
+    assert ask.execute(schemas, [role]).fetchall() == ([("geo",)] if role is DatabaseRole.WORKER else [])
     assert ask.execute("SELECT has_database_privilege(%s, current_database(), 'CREATE')", [role]).fetchone() == (False,)
     become = "SELECT rolname FROM pg_roles WHERE pg_has_role(%(role)s, oid, 'MEMBER') AND rolname <> %(role)s"
     assert ask.execute(become, {"role": role}).fetchall() == []
@@ -138,7 +148,57 @@ def test_the_gateway_can_call_no_function_that_could_write_as_someone_else(ask: 
     assert definers == []
 
 
-def test_the_gateway_may_not_make_temporary_tables_and_the_others_may(ask: psycopg.Connection[TupleRow]) -> None:
+def test_only_orchestrators_may_make_temporary_tables(ask: psycopg.Connection[TupleRow]) -> None:
     for role in OTHERS:
         answer = ask.execute("SELECT has_database_privilege(%s, current_database(), 'TEMPORARY')", [role]).fetchone()
-        assert answer == (role is not DatabaseRole.GATEWAY,)
+        assert answer == (role is DatabaseRole.ORCHESTRATOR,)
+
+
+def test_a_worker_has_of_the_catalogue_what_it_needs_also_after_it_has_made_a_partition(deployed: TestDatabase) -> None:
+    with psycopg.connect(deployed.url(DatabaseRole.WORKER)) as worker:
+        worker.execute("SELECT pgstac.upsert_collection(%s::jsonb)", ['{"id": "mine", "type": "Collection"}'])
+        made = worker.execute("SELECT pgstac.check_partition('mine', '[2020-01-01, 2020-01-02]', '[2020-01-01,)')")
+        assert made.fetchone() is not None
+        found = worker.execute(
+            "SELECT relname, privilege FROM pg_class, unnest(%s::text[]) AS privilege"
+            " WHERE relnamespace = 'pgstac'::regnamespace AND relkind IN ('r', 'p', 'v', 'm')"
+            "   AND has_table_privilege(pg_class.oid, privilege)",
+            [list(PRIVILEGES)],
+        ).fetchall()
+        worker.rollback()
+    wanted = {(name, each) for name, letters in CATALOGUE.items() for each in PRIVILEGES[:4] if each[0] in letters}
+    assert set(found) == wanted
+
+
+def test_a_worker_has_nothing_run_as_someone_else(ask: psycopg.Connection[TupleRow]) -> None:
+    """It makes functions in geo, so nobody may look for names there, and no table of others may have its triggers."""
+    triggers = ask.execute(
+        "SELECT oid::regclass::text FROM pg_class WHERE relkind IN ('r', 'p', 'v', 'm', 'f')"
+        "   AND relowner <> 'graticule_worker'::regrole"
+        "   AND has_table_privilege('graticule_worker', oid, 'TRIGGER, TRUNCATE, REFERENCES')"
+    ).fetchall()
+    assert triggers == []
+    definers = ask.execute(
+        "SELECT oid::regproc::text FROM pg_proc WHERE prosecdef AND prokind <> 'a'"
+        "   AND pronamespace = 'pgstac'::regnamespace AND has_function_privilege('graticule_worker', oid, 'EXECUTE')"
+    ).fetchall()
+    assert definers == [("pgstac.check_partition",)]
+    paths = ask.execute(
+        "SELECT setting FROM pg_db_role_setting, unnest(setconfig) AS setting WHERE setting LIKE 'search_path=%geo%'"
+        " UNION ALL SELECT setting FROM pg_settings WHERE name = 'search_path' AND setting LIKE '%geo%'"
+    ).fetchall()
+    assert paths == []
+
+
+def test_a_worker_that_was_given_all_of_the_catalogue_by_an_earlier_deployment_loses_it(
+    deployed: TestDatabase, ask: psycopg.Connection[TupleRow]
+) -> None:
+    worker = "SELECT pg_has_role('graticule_worker', 'pgstac_ingest', 'MEMBER'),"
+    temporary = "has_database_privilege('graticule_worker', current_database(), 'TEMPORARY')"
+    with psycopg.connect(deployed.url()) as connection:  # roles are the server's: nothing of this is committed
+        connection.execute("GRANT pgstac_ingest TO graticule_worker")
+        connection.execute(f"GRANT TEMPORARY ON DATABASE {deployed.name} TO graticule_worker".encode())
+        assert connection.execute(f"{worker} {temporary}".encode()).fetchone() == (True, True)
+        connection.execute(files("graticule.schema").joinpath("restrict.sql").read_bytes())
+        assert connection.execute(f"{worker} {temporary}".encode()).fetchone() == (False, False)
+        connection.rollback()

@@ -1,6 +1,7 @@
 """Retention: what ended long ago goes with all that belongs to it; what is active or still needed stays."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 from tests.conftest import TestDatabase
 from tests.integration.repositories import rows
 
@@ -16,10 +18,12 @@ from graticule.core.models import Checkpoint, Orchestrator, Worker
 from graticule.core.models.engine import JobPurpose
 from graticule.core.states import JobStatus, NodeStatus
 from graticule.core.table import DatabaseRole, Row
+from graticule.handlers.raster.staging import Promotion, begin, move_outputs
 from graticule.repositories.assets import AssetRepository, AssetVersionRepository
 from graticule.repositories.base import Repository
 from graticule.repositories.database import Connection, Database
 from graticule.services.retention import Removed, RetentionService
+from graticule.storage.local import LocalStorage
 
 NOW = datetime.now(UTC)
 LONG_AGO = NOW - timedelta(days=120)
@@ -47,7 +51,7 @@ def storage(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def retention(pool: Database, owner: Database, storage: Path) -> RetentionService:
-    return RetentionService(pool, owner, storage)
+    return RetentionService(pool, owner, LocalStorage(storage))
 
 
 def unheard(_: Removed) -> None:
@@ -241,6 +245,127 @@ async def test_outputs_in_the_storage_go_with_their_job_and_nothing_else_does(
     removed = await retention.prune(CUTOFF, batch=10, tell=unheard)
     assert removed.outputs == 1
     assert {path.name for path in (storage / "outputs").iterdir()} == {"active", "unknown"}
+
+
+async def test_the_working_folder_of_a_job_goes_with_it_unless_another_job_has_it_too(
+    workflows: Connection, retention: RetentionService, storage: Path
+) -> None:
+    ended, shared, kept, active, failed = ("aaaaaaaa", "bbbbbbbb", "cccccccc", "dddddddd", "eeeeeeee")
+    for name in (ended, shared, kept, active, failed, "ddh/data", "ffffffff"):
+        make(storage / "silver" / name / "out" / "x.tif")
+    await AssetRepository(workflows).insert(rows.asset())
+    await AssetVersionRepository(workflows).insert(rows.version())
+    running = {"status": JobStatus.RUNNING, "ended_at": None}
+    of_asset = {"asset_id": rows.ASSET, "version_ordinal": 0, "purpose": JobPurpose.PROCESS}
+    reason = {"status": JobStatus.FAILED, "error_message": "it failed"}
+    for job_id, changes in (
+        *((f"1-{ended}", {}), (f"2-{ended}", reason), (f"1-{shared}", {}), (f"2-{shared}", running)),
+        *((f"1-{kept}", {"ended_at": NOW}), (f"1-{active}", running), (f"1-{failed}", {**reason, **of_asset})),
+    ):
+        await add(workflows, *job_with_rows(job_id, **changes))
+    await workflows.execute("UPDATE dagapp.asset_versions SET current_job_id = '1-eeeeeeee'")
+    removed = await retention.prune(CUTOFF, batch=10, tell=unheard)
+    assert f"1-{failed}" in await job_ids(workflows), "the rows stay, for a version names the job"
+    assert {path.name for path in (storage / "silver").iterdir()} == {shared, kept, active, "ddh", "ffffffff"}
+    assert removed.scratch == 2
+
+
+async def test_jobs_of_one_working_folder_in_two_batches_lose_it_with_the_last(
+    workflows: Connection, retention: RetentionService, storage: Path
+) -> None:
+    make(storage / "silver" / "aaaaaaaa" / "tiles" / "x.tif")
+    await add(workflows, *job_with_rows("1-aaaaaaaa"), *job_with_rows("2-aaaaaaaa"))
+    told: list[Removed] = []
+    await retention.prune(CUTOFF, batch=1, tell=told.append)
+    assert [each.scratch for each in told] == [0, 1, 1]
+    assert not (storage / "silver" / "aaaaaaaa").exists()
+
+
+async def test_a_job_that_is_being_resumed_keeps_its_working_folder(
+    workflows: Connection, pool: Database, retention: RetentionService, storage: Path
+) -> None:
+    make(storage / "silver" / "aaaaaaaa" / "tiles" / "x.tif")
+    await add(workflows, *job_with_rows("1-aaaaaaaa", status=JobStatus.FAILED, error_message="it failed"))
+    async with pool.connection() as resuming, resuming.transaction():
+        await resuming.execute("UPDATE dagapp.dag_jobs SET status = 'running', ended_at = NULL")
+        assert (await retention.prune(CUTOFF, batch=10, tell=unheard)).scratch == 0
+    assert (storage / "silver" / "aaaaaaaa" / "tiles" / "x.tif").exists()
+
+
+@pytest.mark.parametrize("is_catalogued", [False, True])
+async def test_what_a_killed_registration_has_moved_goes_with_its_job_unless_it_is_catalogued(
+    workflows: Connection, retention: RetentionService, storage: Path, database: TestDatabase, *, is_catalogued: bool
+) -> None:
+    files = LocalStorage(storage)
+    old, new = "silver/direct/a/cogs/old.tif", "silver/direct/a/cogs/a.tif"
+    await files.put(old, b"of an earlier job")
+    await files.put(new, b"of an earlier job")
+    await files.put("silver/aaaaaaaa/out/cogs/a.tif", b"new")
+    promotion = Promotion(
+        blob_prefix="direct/a", collection_id="c", item_id="i", href=new, checksum="12", sizes={"cogs/a.tif": 3}, at=NOW
+    )
+    await begin(files, "1-aaaaaaaa", promotion)
+    await move_outputs(files, "1-aaaaaaaa", promotion, nothing)
+    if is_catalogued:
+        catalogue(database, new, "12")
+    await add(workflows, *job_with_rows("1-aaaaaaaa", status=JobStatus.FAILED, error_message="it was killed"))
+    removed = await retention.prune(CUTOFF, batch=10, tell=unheard)
+    assert removed.scratch == 1
+    found = {blob.path: await files.get(blob.path) async for blob in files.list("silver")}
+    assert found == ({new: b"new"} if is_catalogued else dict.fromkeys((old, new), b"of an earlier job"))
+
+
+async def test_a_working_folder_whose_promotion_cannot_be_looked_up_is_left(
+    workflows: Connection, retention: RetentionService, storage: Path
+) -> None:
+    make(storage / "silver" / "aaaaaaaa" / "promoted.json")
+    make(storage / "silver" / "aaaaaaaa" / "out" / "cogs" / "a.tif")
+    await add(workflows, *job_with_rows("1-aaaaaaaa"), *job_with_rows("2"))
+    removed = await retention.prune(CUTOFF, batch=10, tell=unheard)
+    assert (removed.scratch, removed.rows.jobs) == (0, 2)
+    assert (storage / "silver" / "aaaaaaaa" / "out" / "cogs" / "a.tif").exists()
+
+
+async def test_a_platform_that_is_called_like_a_working_folder_keeps_its_files(
+    workflows: Connection, retention: RetentionService, storage: Path
+) -> None:
+    folder = storage / "silver" / "aaaaaaaa"
+    theirs = [folder / dataset / "short" / "v1" / "r1" / "cogs" / "x.tif" for dataset in ("data", "out", "tiles")]
+    for file in (*theirs, folder / "out" / "cogs" / "y.tif", folder / "tiles" / "y.tif"):
+        make(file)
+    await add(workflows, *job_with_rows("1-aaaaaaaa"))
+    assert (await retention.prune(CUTOFF, batch=10, tell=unheard)).scratch == 1
+    assert sorted(file for file in folder.rglob("*") if file.is_file()) == sorted(theirs)
+
+
+async def nothing() -> None:
+    pass
+
+
+def catalogue(database: TestDatabase, href: str, checksum: str) -> None:
+    """Write an item of these files."""
+    assets = {"data": {"href": href, "file:checksum": checksum}}
+    properties = {"datetime": NOW.isoformat(), "updated": NOW.isoformat()}
+    point = {"type": "Point", "coordinates": [0, 0]}
+    item = {"id": "i", "type": "Feature", "collection": "c", "geometry": point}
+    with psycopg.connect(database.url()) as admin:
+        admin.execute("SET search_path = pgstac, public")
+        admin.execute("SELECT create_collection(%s)", [Jsonb({"id": "c", "type": "Collection"})])
+        admin.execute("SELECT create_item(%s)", [Jsonb({**item, "properties": properties, "assets": assets})])
+
+
+async def test_files_that_were_never_finished_go_after_a_day(retention: RetentionService, storage: Path) -> None:
+    old, new = (storage / "silver" / "ddh" / f".{name * 32}.partial" for name in "01")
+    for file, age in ((old, timedelta(hours=25)), (new, timedelta(hours=23))):
+        make(file)
+        os.utime(file, ((NOW - age).timestamp(),) * 2)
+    assert (await retention.prune(CUTOFF, batch=10, tell=unheard)).unfinished == 1
+    assert [path.name for path in (storage / "silver" / "ddh").iterdir()] == [new.name]
+
+
+def make(file: Path) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b"x")
 
 
 async def partitions(admin: psycopg.AsyncConnection[Any]) -> set[str]:

@@ -1,9 +1,13 @@
 """docs/jobs.md names every option of `graticule submit`, and shows a job as it is drawn."""
 
+import re
 from datetime import datetime, timedelta
+from importlib import resources
 from io import StringIO
 from typing import Any
 
+import pytest
+import yaml
 from rich.console import Console
 from tests.unit.cli.api import CREATED, event, job, node
 from tests.unit.docs.pages import DOCS, codes, page, table
@@ -55,11 +59,26 @@ def test_a_job_that_runs_is_shown_as_it_is_drawn() -> None:
     assert "\n".join(drawn(picture, now)) in PAGE
 
 
-def test_the_readme_shows_the_end_of_the_demonstration_as_it_is_drawn() -> None:
-    ended = (BEGAN + timedelta(seconds=2.3)).isoformat()
-    split = fan_out("completed", children_done=40, ended_at=ended)
-    done = job("completed", job_id="01a1dea25f68cd4eaf042026246c25cd", ended_at=ended)
-    picture = JobPicture(done, nodes_around(split, "completed"))
-    for number in range(19):
-        picture.take(event(number, "node_retry", "split__1", retry_count=1, ready_at=CREATED))
+def shown_tree(workflow_id: str) -> tuple[str, float, list[dict[str, Any]]]:
+    """Give a job as README.md shows it: its id, its seconds, and its nodes."""
+    shown = re.search(rf"^✓ {workflow_id} (\w{{32}})  completed  ([\d.]+) s\n((?:[├└]── .+\n)+)", README, re.MULTILINE)
+    assert shown is not None
+    nodes = []
+    for line in shown[3].splitlines():
+        name, status, told = re.fullmatch(r"[├└]── \S (\w+) +(\w+) *(.*)", line).groups()  # type: ignore[union-attr]
+        if told.startswith("→ "):
+            nodes.append(node(name, status, "conditional", output={"next": [told.removeprefix("→ ")]}))
+        else:
+            ended = BEGAN + timedelta(seconds=float(told.removesuffix(" s") or 0))
+            nodes.append(node(name, status, started_at=CREATED, ended_at=ended.isoformat()))
+    return shown[1], float(shown[2]), nodes
+
+
+@pytest.mark.parametrize("workflow_id", ["raster_ingest", "vector_ingest"])
+def test_the_readme_shows_the_jobs_of_the_demonstration_as_they_are_drawn(workflow_id: str) -> None:
+    job_id, seconds, nodes = shown_tree(workflow_id)
+    ended = (BEGAN + timedelta(seconds=seconds)).isoformat()
+    picture = JobPicture(job("completed", job_id=job_id, workflow_id=workflow_id, ended_at=ended), nodes)
     assert "\n".join(drawn(picture, BEGAN)) in README
+    text = resources.files("graticule.workflows").joinpath(f"{workflow_id}.yaml").read_text(encoding="utf-8")
+    assert {each["node_id"] for each in nodes} == set(yaml.safe_load(text)["nodes"])

@@ -1,0 +1,253 @@
+"""All that is looked at in a partner's raster, and what is found.
+
+What would be dangerous to read is found from the tags before any pixel is decoded; all other findings are told
+together.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import JsonValue
+from pyproj.exceptions import ProjError
+from rasterio.crs import CRS
+from rasterio.io import DatasetReader
+
+from graticule.handlers.findings import Finding, Rejected, Severity
+from graticule.handlers.raster import tiff_layout
+from graticule.handlers.raster.bounds import absurdity, source_bounds, world_bounds
+from graticule.handlers.raster.file_kinds import TIFF, FileKind
+from graticule.handlers.raster.grid import output_grid
+from graticule.handlers.raster.inspection import (
+    RasterFacts,
+    SampleFacts,
+    crs_name,
+    declared,
+    facts_of,
+    file_named_in,
+    pixel_bytes,
+    raw_bytes,
+)
+from graticule.handlers.raster.opening import GDAL_ERRORS, gdal_environment, open_raster, unreadable
+from graticule.handlers.raster.options import DEFAULT_CRS
+from graticule.handlers.raster.raster_type import Declared, RasterType, fits, raster_type_of
+from graticule.handlers.raster.sampling import Sample, Watch, holds_data, sampled
+from graticule.handlers.raster.validation_codes import Code, finding
+from graticule.handlers.raster.warp import nodata_of
+
+_MEBIBYTE: Final = 1024 * 1024
+_GIBIBYTE: Final = 1024 * _MEBIBYTE
+CACHE_MB: Final = 64
+LONGEST_SIDE: Final = 10_000_000  # pixels
+MOST_PIXEL_BYTES: Final = 512  # of all bands: a block of 512 x 512 of them, of which there are several, has 128 MiB
+MOST_RAW_BYTES: Final = 1024 * _GIBIBYTE
+MOST_BLOCK_BYTES: Final = 128 * _MEBIBYTE
+BOMB_ABOVE_BYTES: Final = 16 * _GIBIBYTE
+BOMB_RATIO: Final = 1000  # DEFLATE cannot do better: beyond it, nearly nothing is stored
+DTYPES: Final = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "float32", "float64")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be made of the raster."""
+
+    target_crs: str | None = None
+    raster_type: RasterType | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A raster that can be used."""
+
+    facts: RasterFacts
+    raw_bytes: int
+    findings: list[Finding]  # what is repaired on the way
+
+
+def examine(name: str, kind: FileKind, size: int, wanted: Wanted, watch: Watch) -> Examined:
+    """Look at a raster; one that cannot be used is `Rejected` with all that was found."""
+    with gdal_environment(CACHE_MB), open_raster(name, kind) as dataset:
+        try:
+            _check(list(_dangers(dataset, size)))
+            return _examined(dataset, name, kind, size, wanted=wanted, watch=watch)
+        except GDAL_ERRORS as error:  # a tag that cannot be read
+            raise unreadable(name, error, Code.CORRUPT) from None
+
+
+def _examined(
+    dataset: DatasetReader, name: str, kind: FileKind, size: int, *, wanted: Wanted, watch: Watch
+) -> Examined:
+    facts, said = facts_of(dataset, kind), declared(dataset)
+    findings = [*_types(dataset), *_places(dataset), *_targets(dataset, said, wanted)]
+    if not any(each.severity is Severity.REJECT for each in findings):
+        findings += _grids(dataset, wanted)
+    sample, unread = _decoded(dataset, name, kind, size, watch)
+    findings += unread
+    facts = facts.model_copy(update=_seen(said, wanted, sample))
+    _check(findings, facts)
+    findings += [*_empty_values(dataset, sample), *_repairs(facts, kind)]
+    return Examined(facts, raw_bytes(dataset), findings)
+
+
+def _seen(said: Declared, wanted: Wanted, sample: Sample) -> dict[str, object]:
+    found = wanted.raster_type or raster_type_of(said, sample.values())
+    told = SampleFacts(
+        blocks=sample.blocks,
+        pixels=sample.pixels,
+        valid_pixels=sample.valid_pixels,
+        is_complete=sample.is_complete,
+    )
+    return {"raster_type": found, "sample": told}
+
+
+def _check(findings: list[Finding], facts: RasterFacts | None = None) -> None:
+    """Reject a raster for all reasons at once."""
+    rejections = [each for each in findings if each.severity is Severity.REJECT]
+    if rejections:
+        told: dict[str, JsonValue] = facts.model_dump(mode="json") if facts else {}
+        raise Rejected(rejections, told)
+
+
+def _dangers(dataset: DatasetReader, size: int) -> Iterator[Finding]:
+    """Find what must not be read any further."""
+    if dataset.subdatasets:
+        what = f"It holds {len(dataset.subdatasets)} rasters, and none was chosen."
+        yield finding(Code.SEVERAL_DATASETS, what)
+    elif not dataset.count:
+        yield finding(Code.NOT_A_RASTER, "It holds no raster.")
+    if dataset.crs and (named := file_named_in(dataset.crs)):
+        yield finding(Code.REFERS_TO_OTHER_FILES, f"Its CRS names the file '{named}'.", "CRS")
+    if dataset.count:
+        yield from _sizes(dataset, size)
+
+
+def _sizes(dataset: DatasetReader, size: int) -> Iterator[Finding]:
+    raw, (height, width) = raw_bytes(dataset), dataset.block_shapes[0]
+    shape = f"{dataset.width} x {dataset.height} pixels, {dataset.count} bands"
+    if pixel_bytes(dataset) > MOST_PIXEL_BYTES:
+        what = f"Its {dataset.count} bands take {pixel_bytes(dataset)} bytes for each pixel; {MOST_PIXEL_BYTES} may be."
+        yield finding(Code.TOO_MANY_BANDS, what, "bands")
+    if max(dataset.width, dataset.height) > LONGEST_SIDE or raw > MOST_RAW_BYTES:
+        yield finding(Code.TOO_LARGE, f"It is larger than what is accepted: {shape}.")
+    elif raw > BOMB_ABOVE_BYTES and raw > BOMB_RATIO * size:
+        what = f"Its {size} bytes would become {raw} bytes of pixels ({shape})."
+        yield finding(Code.DECOMPRESSION_BOMB, what)
+    if width * height * pixel_bytes(dataset) > MOST_BLOCK_BYTES:
+        what = f"A block of {width} x {height} pixels takes more than {MOST_BLOCK_BYTES // _MEBIBYTE} MiB of memory."
+        yield finding(Code.BLOCK_TOO_LARGE, what, "block layout")
+
+
+def _types(dataset: DatasetReader) -> Iterator[Finding]:
+    kinds = sorted(set(dataset.dtypes))
+    if any(dtype.startswith("complex") for dtype in kinds):
+        yield finding(Code.COMPLEX_TYPE, f"Its pixels are complex numbers ({', '.join(kinds)}).", "bands")
+    elif len(kinds) > 1:
+        yield finding(Code.UNSUPPORTED_TYPE, f"Its bands are of several types ({', '.join(kinds)}).", "bands")
+    elif kinds[0] not in DTYPES:
+        yield finding(Code.UNSUPPORTED_TYPE, f"Pixels of the type {kinds[0]} cannot be served.", "bands")
+
+
+def _places(dataset: DatasetReader) -> Iterator[Finding]:
+    """Find what is wrong with the place on the earth."""
+    crs, transform = dataset.crs or dataset.gcps[1], dataset.transform
+    if not crs:
+        yield finding(Code.NO_CRS, "It does not say in which CRS it is.", "CRS")
+    elif not (crs.is_geographic or crs.is_projected):
+        yield finding(Code.UNSUPPORTED_CRS, "Its CRS is tied to no place on the earth's surface.", "CRS")
+    if transform.is_identity:
+        yield _without_place(dataset)
+    elif crs and (crs.is_geographic or crs.is_projected):
+        bounds = source_bounds(transform, dataset.width, dataset.height)
+        world = world_bounds(crs, transform, dataset.width, dataset.height)
+        if absurd := absurdity(crs, transform, bounds, world):
+            yield finding(Code.ABSURD_BOUNDS, absurd, f"bounds {', '.join(f'{value:g}' for value in bounds)}")
+        elif transform.b or transform.d:
+            yield finding(Code.ROTATED, "Its rows do not run from west to east.", "geotransform")
+        elif transform.e > 0 or transform.a < 0:
+            yield finding(Code.FLIPPED, "Its first row is not the northernmost, or it is mirrored.", "geotransform")
+
+
+def _without_place(dataset: DatasetReader) -> Finding:
+    if dataset.gcps[0]:
+        what = f"It is placed by {len(dataset.gcps[0])} control points only."
+        return finding(Code.GCPS_ONLY, what, "geotransform")
+    return finding(Code.NO_GEOTRANSFORM, "It does not say where on the earth it lies.", "geotransform")
+
+
+def _targets(dataset: DatasetReader, said: Declared, wanted: Wanted) -> Iterator[Finding]:
+    """Find what does not go with what was asked for."""
+    if wanted.raster_type and not fits(wanted.raster_type, said):
+        colours = ", ".join(said.colours[:8])
+        what = f"Its bands ({colours}; {said.dtype}) are not those of the type {wanted.raster_type}."
+        yield finding(Code.TYPE_MISMATCH, what, "raster_type")
+    target = known_crs(wanted.target_crs) if wanted.target_crs else None
+    if wanted.target_crs and target is None:
+        yield finding(
+            Code.UNKNOWN_TARGET_CRS, "The target CRS is not known, or has no place on the earth.", "target_crs"
+        )
+    elif target and dataset.crs and target != dataset.crs:
+        what = f"It is in {_short(crs_name(dataset.crs))}, and {wanted.target_crs} was asked for."
+        yield finding(Code.OTHER_CRS, what, "CRS")
+
+
+def _grids(dataset: DatasetReader, wanted: Wanted) -> list[Finding]:
+    """Find that no sensible grid can be made of it in the CRS of the output."""
+    try:
+        output_grid(dataset, known_crs(wanted.target_crs or DEFAULT_CRS))
+    except Rejected as rejected:
+        return rejected.findings
+    except (*GDAL_ERRORS, ProjError):
+        return [finding(Code.UNUSABLE_GRID, "It cannot be brought into the CRS of the output.", "target_crs")]
+    return []
+
+
+def known_crs(code: str) -> CRS | None:
+    """Give the CRS of a code such as EPSG:4326, if it can be the CRS of a map."""
+    authority, _, number = code.partition(":")
+    try:
+        crs = CRS.from_authority(authority, number)
+    except GDAL_ERRORS:
+        return None
+    return crs if crs.is_geographic or crs.is_projected else None
+
+
+def _short(name: str | None) -> str:
+    return name if name and len(name) < 32 else "a CRS without a code"
+
+
+def _decoded(
+    dataset: DatasetReader, name: str, kind: FileKind, size: int, watch: Watch
+) -> tuple[Sample, list[Finding]]:
+    """Decode a sample, and find what cannot be decoded or holds no data."""
+    cut = tiff_layout.block_past(dataset, size) if kind is TIFF else None
+    if cut:
+        what = f"Its end is missing: a block ends at byte {cut.offset + cut.size}, and the file has {size}."
+        return Sample(), [finding(Code.TRUNCATED, what, cut.where)]
+    try:
+        sample = sampled(dataset, name, kind, watch)
+        if holds_data(dataset, name, sample, size, watch) is False:
+            return sample, [finding(Code.ALL_NODATA, "No pixel of it holds data: all are nodata or masked.", "pixels")]
+    except Rejected as rejected:
+        return Sample(), rejected.findings
+    return sample, []
+
+
+def _empty_values(dataset: DatasetReader, sample: Sample) -> Iterator[Finding]:
+    """Find what is wrong with the value that stands for no data."""
+    if dataset.nodata is not None and nodata_of(dataset) is None:
+        what = f"Its nodata value is {dataset.nodata:g}, which no pixel of the type {dataset.dtypes[0]} can have."
+        yield finding(Code.UNUSABLE_NODATA, what, "nodata")
+    if dataset.nodata is None and sample.has_nan:
+        yield finding(Code.NAN_WITHOUT_NODATA, "Some pixels are NaN, and no nodata value is named.", "nodata")
+
+
+def _repairs(facts: RasterFacts, kind: FileKind) -> Iterator[Finding]:
+    """Find what keeps it from being served as it is."""
+    if facts.is_cog:
+        return
+    is_large, layout = max(facts.width, facts.height) > 512, "block layout"
+    if is_large and not facts.is_tiled:
+        yield finding(Code.NOT_TILED, f"Its blocks are strips of {facts.block_height} rows.", layout)
+    if is_large and not facts.overviews:
+        yield finding(Code.NO_OVERVIEWS, "It has no overviews.", layout)
+    yield finding(Code.NOT_COG, f"It is a {kind.name} file that is not cloud-optimized.", layout)

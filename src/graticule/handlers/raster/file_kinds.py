@@ -1,0 +1,69 @@
+"""What a file is by its first bytes. Its name says nothing: a partner may have called it anything."""
+
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+HEAD_BYTES: Final = 4096  # enough for every mark below
+
+
+@dataclass(frozen=True, slots=True)
+class FileKind:
+    """A kind of file, and the GDAL drivers that may open it; none for a kind that is not accepted."""
+
+    name: str
+    drivers: tuple[str, ...] = ()
+    is_sequential: bool = False  # the last line cannot be read without all lines before it
+
+
+TIFF: Final = FileKind("GeoTIFF", ("GTiff",))
+PNG: Final = FileKind("PNG", ("PNG",), is_sequential=True)
+JPEG: Final = FileKind("JPEG", ("JPEG",), is_sequential=True)
+JPEG2000: Final = FileKind("JPEG 2000", ("JP2OpenJPEG",))
+NETCDF: Final = FileKind("NetCDF", ("netCDF",))
+HDF5: Final = FileKind("HDF5", ("netCDF", "HDF5", "HDF5Image"))
+ACCEPTED: Final = (TIFF, PNG, JPEG, JPEG2000, NETCDF, HDF5)
+
+REFERENCE: Final = FileKind("a description of rasters elsewhere (VRT and its like)")
+ARCHIVE: Final = FileKind("an archive")
+
+_MARKS: Final[tuple[tuple[int, bytes, FileKind], ...]] = (
+    (0, b"II*\0", TIFF),
+    (0, b"MM\0*", TIFF),
+    (0, b"II+\0", TIFF),
+    (0, b"MM\0+", TIFF),
+    (0, b"\x89PNG\r\n\x1a\n", PNG),
+    (0, b"\xff\xd8\xff", JPEG),
+    (4, b"jP  \r\n\x87\n", JPEG2000),
+    (0, b"\xff\x4f\xff\x51", JPEG2000),
+    (0, b"CDF\x01", NETCDF),
+    (0, b"CDF\x02", NETCDF),
+    (0, b"CDF\x05", NETCDF),
+    (0, b"\x89HDF\r\n\x1a\n", HDF5),
+    (0, b"PK\x03\x04", ARCHIVE),
+    (0, b"PK\x05\x06", ARCHIVE),
+    (0, b"\x1f\x8b", ARCHIVE),
+    (0, b"BZh", ARCHIVE),
+    (0, b"\xfd7zXZ\0", ARCHIVE),
+    (0, b"7z\xbc\xaf\x27\x1c", ARCHIVE),
+    (0, b"Rar!\x1a\x07", ARCHIVE),
+    (0, b"\x28\xb5\x2f\xfd", ARCHIVE),
+    (257, b"ustar", ARCHIVE),
+)
+_REFERENCE_ROOTS: Final = (b"<VRTDataset", b"<GDAL_WMS", b"<WMS_Capabilities", b"<GDALTileIndexDataset", b"<GDAL_WCS")
+
+
+def kind_of(head: bytes) -> FileKind | None:
+    """Tell what a file is by its first bytes; None for one that is nothing known."""
+    for start, mark, kind in _MARKS:
+        if head[start : start + len(mark)] == mark:
+            return kind
+    return REFERENCE if any(root in head for root in _REFERENCE_ROOTS) else None
+
+
+def first_directory(head: bytes) -> int:
+    """Give where the first directory of a TIFF begins, as its head says; 0 when the head is cut off."""
+    order = "<" if head[:2] == b"II" else ">"
+    form, start = ("Q", 8) if head[2:4] in {b"+\0", b"\0+"} else ("I", 4)
+    length = struct.calcsize(form)
+    return int(struct.unpack(order + form, head[start : start + length])[0]) if len(head) >= start + length else 0

@@ -1,0 +1,148 @@
+"""How GDAL opens a file that someone else has made: few drivers, no other file, nothing written, bounded memory."""
+
+import logging
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import rasterio
+from rasterio._err import CPLE_BaseError
+from rasterio.errors import NotGeoreferencedWarning, RasterioError
+from rasterio.io import DatasetReader
+
+from graticule.core.errors import NotFound, Unavailable
+from graticule.handlers.findings import Rejected
+from graticule.handlers.raster.acceptance import accepted_kind
+from graticule.handlers.raster.file_kinds import ACCEPTED, HDF5, HEAD_BYTES, JPEG, JPEG2000, PNG, TIFF, FileKind
+from graticule.handlers.raster.source_file import file_of
+from graticule.handlers.raster.validation_codes import Code, finding
+from graticule.logs import get_logger
+from graticule.storage.paths import CURL
+
+ALLOWED_DRIVERS: Final = tuple(dict.fromkeys(driver for kind in ACCEPTED for driver in kind.drivers))
+# What comes out of rasterio when GDAL is unhappy with a file; some of GDAL's own errors come out as they are.
+GDAL_ERRORS: Final = (RasterioError, CPLE_BaseError, ValueError, OverflowError)
+_MEBIBYTE: Final = 1024 * 1024
+# What is opened where nobody can look at the bytes first: formats that cannot lead to another file.
+_SELF_CONTAINED: Final = FileKind(
+    "raster", tuple(driver for kind in (TIFF, PNG, JPEG, JPEG2000) for driver in kind.drivers)
+)
+_GDAL_LOG: Final = logging.getLogger("rasterio._err")
+_JPEG_DAMAGE: Final = "JPEGLib:"
+_NETWORK_MARKS: Final = ("HTTP", "response_code", "CURL", "curl", "timed out", "Timeout")
+_SIGNATURE: Final = re.compile(r"\?[^\s'\"]+")
+
+_log = get_logger(__name__)
+
+
+def gdal_environment(cache_mb: int, threads: int = 1) -> rasterio.Env:
+    """Give the settings under which GDAL reads what partners sent.
+
+    A file stands for itself: what lies beside it (.ovr, .msk, .aux.xml, world files) is neither read nor written,
+    for it is another blob, which nobody has named.
+    """
+    return rasterio.Env(
+        GDAL_CACHEMAX=cache_mb * _MEBIBYTE,  # an integer reaches GDAL as bytes, and takes effect at once
+        GDAL_NUM_THREADS=str(threads),
+        GDAL_DISABLE_READDIR_ON_OPEN="EMPTY_DIR",
+        GDAL_PAM_ENABLED="NO",
+        GDAL_ERROR_ON_LIBJPEG_WARNING="TRUE",  # else the missing end of a JPEG is filled with grey
+        GDAL_INGESTED_BYTES_AT_OPEN="32768",  # one request for the whole header of most files
+        GDAL_HTTP_CONNECTTIMEOUT="10",
+        GDAL_HTTP_TIMEOUT="60",
+        GDAL_HTTP_MAX_RETRY="3",
+        GDAL_HTTP_RETRY_DELAY="0.5",
+        GDAL_HTTP_MERGE_CONSECUTIVE_RANGES="YES",
+        GDAL_HTTP_MULTIPLEX="YES",
+        CPL_VSIL_CURL_CHUNK_SIZE="32768",
+        CPL_VSIL_CURL_CACHE_SIZE=str(16 * _MEBIBYTE),
+        CPL_VSIL_CURL_NON_CACHED="/vsicurl/:/vsiaz/",  # the next task of this process sees the file anew
+        VSI_CACHE="FALSE",
+        PROJ_NETWORK="OFF",
+    )
+
+
+@contextmanager
+def open_raster(name: str, kind: FileKind | None = None) -> Iterator[DatasetReader]:
+    """Open a raster for reading, inside `gdal_environment`, with the drivers of its kind alone.
+
+    Only who has looked at the file gives its kind; otherwise that is done here. What cannot be opened, or leads to
+    another file, is `Rejected`; a server that does not answer is `Unavailable`.
+    """
+    with _opened(name, kind or _kind_at(name)) as dataset:
+        yield dataset
+
+
+def _kind_at(name: str) -> FileKind:
+    """Tell what a file is by its first bytes; an HDF5 file that leads to others is rejected unopened."""
+    if name.startswith("/vsi") and not name.startswith(CURL):
+        return _SELF_CONTAINED
+    file = file_of(name)
+    try:
+        kind = accepted_kind(file.read(0, HEAD_BYTES))
+        if kind is HDF5:
+            # A heavy import, and needed for few files.
+            from graticule.handlers.raster.hdf5_references import check_references  # noqa: PLC0415
+
+            check_references(file)
+    except NotFound:
+        raise Rejected([finding(Code.NOT_FOUND, "The file is not there.")]) from None
+    return kind
+
+
+def _opened(name: str, kind: FileKind) -> DatasetReader:
+    options = {"GEOREF_SOURCES": "INTERNAL"} if kind is TIFF else {}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotGeoreferencedWarning)  # it is a finding of its own
+            dataset = DatasetReader(name, driver=list(kind.drivers), **options)
+        leads_out = "OVERVIEW_FILE" in dataset.tags(ns="OVERVIEWS")
+    except GDAL_ERRORS as error:
+        raise unreadable(name, error, Code.CORRUPT) from None
+    if leads_out:
+        dataset.close()
+        what = "Its overviews are said to lie in another file."
+        raise Rejected([finding(Code.REFERS_TO_OTHER_FILES, what, "metadata")])
+    return dataset
+
+
+@contextmanager
+def undamaged(name: str, where: str = "pixels") -> Iterator[None]:
+    """Reject a raster of whose JPEG blocks something is missing: GDAL fills it with grey, and says so in its log only.
+
+    What any thread reads meanwhile counts.
+    """
+    said = _Said()
+    _GDAL_LOG.addHandler(said)
+    try:
+        yield
+    finally:
+        _GDAL_LOG.removeHandler(said)
+    if said.damage is not None:
+        raise unreadable(name, ValueError(said.damage), Code.CORRUPT, where)
+
+
+class _Said(logging.Handler):
+    """Listens to what GDAL says of JPEG blocks in a TIFF, which it takes as a warning whatever its settings."""
+
+    damage: str | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        said = record.getMessage()
+        if _JPEG_DAMAGE in said:
+            self.damage = said
+
+
+def unreadable(name: str, error: Exception, code: Code, where: str = "file") -> Rejected | Unavailable:
+    """Tell that GDAL could not read; its own words go to the log, without the name, which may hold a signature."""
+    said = " / ".join(_chain(error))
+    _log.info("GDAL could not read", code=code.value, where=where, detail=_SIGNATURE.sub("?…", said.replace(name, "")))
+    if name.startswith("/vsi") and any(mark in said for mark in _NETWORK_MARKS):
+        return Unavailable("The source could not be read over the network.")
+    return Rejected([finding(code, "Its content cannot be decoded.", where)])
+
+
+def _chain(error: BaseException | None) -> list[str]:
+    return [] if error is None else [str(error), *_chain(error.__cause__ or error.__context__)]

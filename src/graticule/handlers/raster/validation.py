@@ -1,0 +1,122 @@
+"""`raster.validate`: is this a raster that can be used, and what is it?"""
+
+import hashlib
+from collections.abc import Callable
+from typing import Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from graticule.core.errors import NotFound
+from graticule.handlers.context import ProcessContext
+from graticule.handlers.findings import Rejected
+from graticule.handlers.raster.acceptance import accepted_kind, check_length
+from graticule.handlers.raster.answers import answering, go_on
+from graticule.handlers.raster.file_kinds import HDF5, HEAD_BYTES, NETCDF, FileKind
+from graticule.handlers.raster.probe import check_in_a_process
+from graticule.handlers.raster.raster_type import RasterType
+from graticule.handlers.raster.source_file import SourceFile, State, source_file
+from graticule.handlers.raster.validation_codes import Code, finding
+from graticule.handlers.registry import register_handler
+from graticule.handlers.result import HandlerResult
+from graticule.storage.paths import Source, resolve_source
+
+_MEBIBYTE: Final = 1024 * 1024
+MEMORY_LIMIT_MB: Final = 1024
+TIMEOUT_SECONDS: Final = 3600  # of which hashing a very large file takes nearly all
+_PIECE_BYTES: Final = 4 * _MEBIBYTE
+
+Watch = Callable[[], None]
+
+
+class Validate(BaseModel):
+    """Which file to look at, and what is to become of it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    container_name: str | None = None
+    blob_name: str
+    content_hash: bool = False
+    target_crs: str | None = Field(None, pattern=r"^[A-Za-z_]+:[0-9A-Za-z_]+$", examples=["EPSG:4326"])
+    raster_type: RasterType | Literal["auto"] = "auto"
+
+
+@register_handler(
+    "raster.validate",
+    queue="container-tasks",
+    params=Validate,
+    timeout_seconds=TIMEOUT_SECONDS,
+    memory_limit_mb=MEMORY_LIMIT_MB,
+)
+@answering
+def validate(ctx: ProcessContext) -> HandlerResult:
+    """Look at a raster by range reads: reject it with all reasons, or tell what it is and what will be repaired."""
+    params: Validate = ctx.params
+    source = resolve_source(ctx.storage, params.container_name, params.blob_name)
+    file = source_file(ctx.storage, source)
+    before = _state(file)
+    try:
+        output = _validated(ctx, source, file, before)
+    except Rejected:
+        _check_unchanged(file, before)  # what went wrong may have gone wrong because of it
+        raise
+    _check_unchanged(file, before)
+    return HandlerResult.success(output)
+
+
+def _validated(ctx: ProcessContext, source: Source, file: SourceFile, state: State) -> JsonValue:
+    # Orchestrators load this module to know its handlers, and carry no GDAL.
+    from graticule.handlers.raster.examination import Wanted, examine  # noqa: PLC0415
+
+    params: Validate = ctx.params
+    kind = _kind(file, state.size)
+    if kind in {NETCDF, HDF5}:
+        check_in_a_process(source.opened)
+    wanted = Wanted(params.target_crs, RasterType(params.raster_type) if params.raster_type != "auto" else None)
+    found = examine(source.opened, kind, state.size, wanted, lambda: go_on(ctx))
+    return {
+        "source": source.blob or source.shown,
+        "outcome": "fix" if found.findings else "ok",
+        "findings": [each.model_dump(mode="json") for each in found.findings],
+        "facts": found.facts.model_dump(mode="json"),
+        "size_bytes": state.size,
+        "file_size_mb": round(state.size / _MEBIBYTE, 3),
+        "raw_size_mb": round(found.raw_bytes / _MEBIBYTE, 3),
+        "content_hash": _sha256(ctx, file, state.size) if params.content_hash else None,
+        "etag": state.mark if source.blob else None,
+        "raster_type": found.facts.raster_type,
+        "is_cog": found.facts.is_cog,
+        "bbox": list(found.facts.bbox) if found.facts.bbox else None,
+    }
+
+
+def _state(file: SourceFile) -> State:
+    try:
+        return file.state()
+    except NotFound:
+        raise Rejected([finding(Code.NOT_FOUND, "The file is not there.")]) from None
+
+
+def _check_unchanged(file: SourceFile, before: State) -> None:
+    try:
+        changed = file.state() != before
+    except NotFound:
+        changed = True
+    if changed:
+        raise Rejected([finding(Code.SOURCE_CHANGED, "The file was changed while it was read.")]) from None
+
+
+def _kind(file: SourceFile, size: int) -> FileKind:
+    head = file.read(0, HEAD_BYTES)
+    kind = accepted_kind(head)
+    check_length(kind, head, size)
+    return kind
+
+
+def _sha256(ctx: ProcessContext, file: SourceFile, size: int) -> str:
+    digest, done = hashlib.sha256(), 0
+    while piece := file.read(done, min(_PIECE_BYTES, size - done)) if done < size else b"":
+        go_on(ctx)
+        digest.update(piece)
+        done += len(piece)
+        ctx.progress(done, size, "hashing the source")
+    return digest.hexdigest()

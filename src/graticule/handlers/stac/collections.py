@@ -1,0 +1,77 @@
+"""Collections of the catalogue: what they say of themselves, and what their items cover."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from pystac import Collection, Extent, MediaType, SpatialExtent, TemporalExtent
+
+from graticule.handlers.stac.inputs import CollectionText
+from graticule.handlers.stac.items import DATA, MOSAIC, SCHEME, Document
+from graticule.repositories.catalogue import Coverage
+
+LICENSE: Final = "other"
+EVERYWHERE: Final = [-180.0, -90.0, 180.0, 90.0]
+ANY_TIME: Final[list[list[datetime | None]]] = [[None, None]]
+_ASSETS: Final[dict[str, Document]] = {
+    DATA: {"title": "Raster", "type": MediaType.COG.value, "roles": ["data"]},
+    MOSAIC: {"title": "Mosaic of tiles", "type": MediaType.JSON.value, "roles": ["data"]},
+    SCHEME: {"title": "Tile grid", "type": MediaType.GEOJSON.value, "roles": ["metadata"]},
+}
+
+
+def new_collection(
+    collection_id: str, text: CollectionText, *, platform_id: str | None = None, of_tiles: bool = False
+) -> Document:
+    """Give a collection without items: until there are some, it is everywhere and at any time."""
+    extent = Extent(SpatialExtent([EVERYWHERE]), TemporalExtent(ANY_TIME))
+    collection = Collection(
+        collection_id,
+        text.description or f"Rasters of {text.title or collection_id}.",
+        extent,
+        title=text.title or collection_id,
+        license=text.license or LICENSE,
+        keywords=text.keywords or [word for word in ("raster", platform_id) if word],
+    )
+    document = collection.to_dict(include_self_link=False, transform_hrefs=False)
+    # A new list for old items would make pgstac keep both: what an item may have is said here, and not changed later.
+    return {**document, "item_assets": {DATA: _ASSETS[DATA]} if of_tiles else _ASSETS}
+
+
+def described_anew(present: Document, text: CollectionText) -> Document:
+    """Give a collection with those texts that are given; the rest, also what others have added, stays."""
+    return {**present, **text.model_dump(include=set(CollectionText.model_fields), exclude_none=True)}
+
+
+def covering(present: Document, coverage: Coverage | None) -> Document:
+    """Give a collection with the extent and the summaries of its items."""
+    if coverage is None:
+        return present
+    extent = {
+        "spatial": {"bbox": _boxes(coverage)},
+        "temporal": {"interval": [[_told(coverage.start), _told(coverage.end)]]},
+    }
+    summaries: dict[str, Any] = {**present.get("summaries", {}), "proj:code": coverage.projections}
+    if not coverage.projections:
+        del summaries["proj:code"]
+    return {**present, "extent": extent, **({"summaries": summaries} if summaries else {})}
+
+
+def _boxes(coverage: Coverage) -> list[list[float]]:
+    """Give the box of everything, and across the antimeridian then the two parts of it.
+
+    The first of a collection's boxes is the one that is searched by, and there west may not be east.
+    """
+    west, south, east, north = _rounded(coverage.box)
+    begin, _, end, _ = _rounded(coverage.shifted_box)
+    if end <= 180 or end - begin >= east - west:
+        return [[west, south, east, north]]
+    return [[west, south, east, north], [begin, south, 180.0, north], [-180.0, south, end - 360, north]]
+
+
+def _rounded(box: Sequence[float]) -> list[float]:
+    return [round(each, 9) for each in box]
+
+
+def _told(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

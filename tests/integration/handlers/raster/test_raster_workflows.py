@@ -1,0 +1,142 @@
+"""The shipped raster workflows, led through their nodes with the real handlers; only the catalogue is left out."""
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from tests.integration.handlers.raster.desk import Desk
+from tests.unit.dag.jobs import PlayedJob
+
+import graticule.workflows
+from graticule.core.states import JobStatus
+from graticule.dag.graph import Graph
+from graticule.dag.inputs import validate_inputs
+from graticule.dag.state import Decision
+from graticule.handlers import known_handlers
+from graticule.handlers.raster.staging import final_path, staged_sizes
+from graticule.handlers.stac.inputs import ItemInputs
+from graticule.services.workflow_library import compile_file
+from graticule.storage.local import LocalStorage
+from graticule.worker.outcome import document
+
+SOURCE = {"container_name": "bronze", "blob_name": "scene.tif"}
+SUBMITTED = {
+    "blob_prefix": "acme/data/a1/v1/r1",
+    "stac_item_id": "item",
+    "stac_collection_id": "collection",
+    "asset_id": "a1",
+    "platform_id": "acme",
+    "platform_refs": {"dataset_id": "d"},
+    "version_ordinal": 1,
+    "version_label": "first",
+    "revision": 1,
+}
+
+
+def workflow(name: str) -> Graph:
+    compiled = compile_file(Path(graticule.workflows.__file__).with_name(f"{name}.yaml"), known_handlers())
+    assert compiled.problems == ()
+    assert compiled.graph is not None
+    return compiled.graph
+
+
+class Led:
+    """A job that is led to its end: the nodes that ran, and what the catalogue would have been given."""
+
+    def __init__(self, desk: Desk, name: str, **given: Any) -> None:
+        self.desk = desk
+        self.registered: ItemInputs | None = None
+        self.handlers: list[str] = []
+        graph = workflow(name)
+        self.job = PlayedJob(graph, inputs=validate_inputs(graph, {**SOURCE, **given}))
+        self._go_on(self.job.submit())
+        assert self.job.status is JobStatus.COMPLETED
+
+    def _go_on(self, decision: Decision) -> None:
+        for task in decision.tasks:
+            self.handlers.append(task.handler)
+            output = self._output(task.handler, orjson.loads(document(task.params)))
+            self._go_on(self.job.complete(task.node_id, output=output))
+
+    def _output(self, handler: str, params: dict[str, Any]) -> Any:
+        if handler == "raster.stac_register_item":
+            self.registered = ItemInputs.model_validate(params)
+            return {"stac_item_id": self.registered.stac_item_id}
+        return self.desk.run(handler, **params)
+
+
+async def promoted(led: Led) -> list[str]:
+    """Give where the registration will put what is staged."""
+    assert led.registered is not None
+    given, storage = led.registered, LocalStorage(led.desk.root)
+    assert set(await staged_sizes(storage, led.desk.job_id)) == set(given.staged_files)
+    return sorted(final_path(storage, given.blob_prefix, name) for name in given.staged_files)
+
+
+async def test_a_small_raster_becomes_one_cog(desk: Desk) -> None:
+    desk.source("rgb")
+    led = Led(desk, "raster_ingest", **SUBMITTED)
+    assert led.handlers == ["raster.validate", "raster.create_cog", "raster.stac_register_item"]
+    assert led.registered is not None
+    assert led.registered.model_dump()["platform_refs"] == {"dataset_id": "d"}
+    assert (led.registered.stac_item_id, led.registered.asset_id) == ("item", "a1")
+    assert led.registered.product.path == "silver/acme/data/a1/v1/r1/cogs/scene.tif"
+    assert await promoted(led) == [led.registered.product.path]
+
+
+async def test_a_large_raster_becomes_tiles_and_a_mosaic(desk: Desk) -> None:
+    desk.source("rgb", width=600, height=300)
+    led = Led(desk, "raster_ingest", large_mb=0.4, tile_size=512, overlap=64, **SUBMITTED)
+    assert led.handlers == [
+        "raster.validate",
+        "raster.generate_tiling_scheme",
+        "raster.process_tile_batch",
+        "raster.process_tile_batch",
+        "raster.create_mosaicjson",
+        "raster.stac_register_item",
+    ]
+    assert led.registered is not None
+    assert (led.registered.product.tile_count, led.registered.source.raster_type) == (2, "rgb")
+    prefix = "silver/acme/data/a1/v1/r1"
+    assert await promoted(led) == [
+        f"{prefix}/cogs/scene_tile_0_0.tif",
+        f"{prefix}/cogs/scene_tile_1_0.tif",
+        f"{prefix}/mosaics/scene.json",
+        f"{prefix}/schemes/scene.geojson",
+    ]
+
+
+@pytest.mark.parametrize("extract_first", [False, True])
+async def test_a_job_that_is_no_partners_has_names_of_its_own(desk: Desk, extract_first: bool) -> None:
+    desk.source("categorical", width=600, height=300)
+    options = {"tile_size": 512, "overlap": 0, "extract_first": extract_first}
+    led = Led(desk, "process_large_raster", **options)
+    assert ("raster.extract_tiles" in led.handlers) is extract_first
+    given = led.registered
+    assert given is not None
+    assert given.blob_prefix.startswith("direct/bronze/scene-")
+    assert given.stac_item_id == given.blob_prefix.replace("/", "-")
+    assert given.stac_collection_id == "direct-bronze"
+    assert given.tile_url is None
+    assert all(blob.startswith(f"silver/{given.blob_prefix}/") for blob in await promoted(led))
+
+
+def test_inputs_of_a_large_raster_have_the_documented_defaults() -> None:
+    given = validate_inputs(workflow("process_large_raster"), SOURCE)
+    wanted = {
+        **SOURCE,
+        "tile_size": None,
+        "overlap": 512,
+        "output_tier": "analysis",
+        "raster_type": "auto",
+        "jpeg_quality": 85,
+        "band_names": None,
+        "overview_level": 2,
+        "target_crs": "EPSG:4326",
+    }
+    assert {name: given[name] for name in wanted} == wanted
+    common = set(workflow("raster_ingest").inputs) & set(given)
+    assert {name: validate_inputs(workflow("raster_ingest"), SOURCE)[name] for name in common} == {
+        name: given[name] for name in common
+    }

@@ -1,0 +1,57 @@
+"""docs/raster_validation.md: its codes, limits and lists are those of the code."""
+
+import json
+
+from tests.unit.docs.pages import blocks, code, codes, page, table
+
+from graticule.core.validation import MOST_FACT_BYTES
+from graticule.handlers.findings import Finding
+from graticule.handlers.raster import examination, inspection, sampling, tiff_layout, validation
+from graticule.handlers.raster.file_kinds import ACCEPTED
+from graticule.handlers.raster.validation_codes import HOW_TO_FIX, Code, severity_of
+
+PAGE = page("raster_validation.md")
+MEBIBYTE = 1024 * 1024
+
+
+def test_every_code_is_told() -> None:
+    told = {code(row[0]): (row[1], row[3]) for row in table(PAGE, "| code | severity |")}
+    assert told == {each.value: (severity_of(each).value, HOW_TO_FIX[each]) for each in Code}
+
+
+def test_the_report_is_one() -> None:
+    (report,) = (json.loads(block) for block in blocks(PAGE, "json"))
+    (shown,) = map(Finding.model_validate, report["findings"])
+    assert shown.how_to_fix == HOW_TO_FIX[Code(shown.code)]
+
+
+def test_the_limits() -> None:
+    told = {row[0]: row[1] for row in table(PAGE, "| limit | value |")}
+    assert told == {
+        "pixels on a side": f"{examination.LONGEST_SIDE:,}",
+        "a pixel of all bands": f"{examination.MOST_PIXEL_BYTES} bytes",
+        "pixels without compression": f"{examination.MOST_RAW_BYTES // 1024**3} GiB",
+        "a block of all bands": f"{examination.MOST_BLOCK_BYTES // MEBIBYTE} MiB",
+        "a bomb": f"over {examination.BOMB_ABOVE_BYTES // 1024**3} GiB of pixels, "
+        f"and over {examination.BOMB_RATIO} times the size of the file",
+        "memory of the task": f"{validation.MEMORY_LIMIT_MB} MiB",
+    }
+
+
+def test_the_numbers_and_names() -> None:
+    text = " ".join(PAGE.split())
+    for said in (
+        f"up to {sampling.MOST_BLOCKS} blocks",
+        f"up to {sampling.MOST_STORED_BYTES // MEBIBYTE} MiB of stored bytes",
+        f"a raster of up to {sampling.READ_AS_A_WHOLE_BELOW // MEBIBYTE} MiB",
+        f"more than {tiff_layout.MOST_LOOKED_AT:,} blocks",
+        f"at most {sampling.SCANNED_BELOW // MEBIBYTE} MiB and it takes at most {sampling.SCAN_SECONDS:g} s",
+        f"{inspection.MOST_BANDS_TOLD} bands and {inspection.MOST_OVERVIEWS_TOLD} overviews",
+        f"a description has {inspection.LONGEST_DESCRIPTION} characters, a unit {inspection.LONGEST_UNIT}",
+        f"a tag {inspection.LONGEST_TEXT}, and a WKT of more than {inspection.LONGEST_WKT}",
+        f"more than {MOST_FACT_BYTES // 1024} KiB",
+    ):
+        assert said in text, said
+    assert set(inspection.TAGS_TOLD) <= set(codes(PAGE))
+    assert set(examination.DTYPES) <= set(codes(PAGE))
+    assert all(kind.name in PAGE for kind in ACCEPTED)

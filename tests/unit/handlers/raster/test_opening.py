@@ -1,0 +1,116 @@
+"""How sources are opened after validation, and how their bytes are read."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import ClassVar
+
+import h5py
+import pytest
+import rasterio
+from tests.unit.handlers.raster.range_server import served
+from tests.unit.handlers.raster.validating import gradient, write
+
+from graticule.core.errors import Unavailable
+from graticule.handlers.findings import Rejected
+from graticule.handlers.raster.opening import gdal_environment, open_raster
+from graticule.handlers.raster.probe import check_in_a_process
+from graticule.handlers.raster.source_file import file_of
+
+
+def code_of(name: str) -> str:
+    with pytest.raises(Rejected) as caught, gdal_environment(16), open_raster(name):
+        pass
+    (found,) = caught.value.findings
+    return found.code
+
+
+def test_only_what_its_first_bytes_tell_is_opened(tmp_path: Path) -> None:
+    good = write(tmp_path / "a.vrt")
+    with gdal_environment(16), open_raster(str(good)) as dataset:
+        assert dataset.driver == "GTiff"
+    link = f"<SimpleSource><SourceFilename>{good}</SourceFilename></SimpleSource>"
+    band = f'<VRTRasterBand dataType="UInt16" band="1">{link}</VRTRasterBand>'
+    for content, code in (
+        (f'<VRTDataset rasterXSize="80" rasterYSize="60">{band}</VRTDataset>'.encode(), "vrt_not_accepted"),
+        (b"hello, world\n", "not_a_raster"),
+        (b"", "empty_file"),
+        (b"II*\0", "corrupt"),
+    ):
+        (tmp_path / "b.tif").write_bytes(content)
+        assert code_of(str(tmp_path / "b.tif")) == code
+    assert code_of(str(tmp_path / "c.tif")) == code_of(str(tmp_path)) == "not_found"
+
+
+def test_what_leads_to_another_file_is_opened_by_nobody(tmp_path: Path) -> None:
+    (tmp_path / "secret.bin").write_bytes(b"secret" * 800)
+    with h5py.File(tmp_path / "a.tif", "w") as file:
+        file.create_dataset("data", (60, 80), "u1", external=[(str(tmp_path / "secret.bin"), 0, 4800)])
+    assert code_of(str(tmp_path / "a.tif")) == "refers_to_other_files"
+    tiff = write(tmp_path / "b.tif")
+    with rasterio.open(tiff, "r+") as dataset:
+        dataset.update_tags(ns="OVERVIEWS", OVERVIEW_FILE=str(write(tmp_path / "c.tif", gradient(1, 30, 40))))
+    assert code_of(str(tiff)) == "refers_to_other_files"
+
+
+def test_a_source_behind_an_address_is_looked_at_too(tmp_path: Path) -> None:
+    with served(write(tmp_path / "a.tif")) as server, gdal_environment(16), open_raster(server.name) as dataset:
+        assert dataset.driver == "GTiff"
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["data"] = h5py.ExternalLink("/secret", "data")
+    with served(tmp_path / "a.h5") as server:
+        assert code_of(server.name) == "refers_to_other_files"
+
+
+def test_what_cannot_be_looked_at_now_is_not_taken_for_harmless(tmp_path: Path) -> None:
+    with served(tmp_path / "a.h5", status=503) as server, pytest.raises(Unavailable):
+        check_in_a_process(server.name)
+
+
+class _Answering(BaseHTTPRequestHandler):
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        if self.path == "/moved":
+            self.send_response(302)
+            self.send_header("Location", "/endless")
+            self.end_headers()
+            return
+        self.send_response(206)
+        self.send_header("Content-Range", "bytes 0-9/100")
+        self.send_header("Content-Encoding", "gzip")  # which it is not
+        self.end_headers()
+        try:
+            while True:
+                self.wfile.write(b"0123456789" * 1000)
+        except OSError:  # nobody listens any more
+            pass
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        pass
+
+
+@contextmanager
+def answering() -> Iterator[tuple[str, list[str]]]:
+    asked = _Answering.asked = []
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Answering) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield f"/vsicurl/http://127.0.0.1:{server.server_port}", asked
+        server.shutdown()
+
+
+def test_no_more_is_read_of_an_answer_than_was_asked_for() -> None:
+    with answering() as (address, _):
+        file = file_of(f"{address}/endless")
+        assert file.read(0, 14) == b"01234567890123"
+        assert file.state().size == 100
+
+
+def test_a_redirect_is_not_followed() -> None:
+    with answering() as (address, asked):
+        with pytest.raises(Unavailable, match="status 302"):
+            file_of(f"{address}/moved").read(0, 10)
+        assert asked == ["/moved"]

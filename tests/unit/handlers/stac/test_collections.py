@@ -1,0 +1,57 @@
+"""Collections: what they say of themselves and of their items."""
+
+from datetime import UTC, datetime
+
+import pytest
+from tests.unit.handlers.stac.valid import assert_valid
+
+from graticule.handlers.stac.collections import covering, described_anew, new_collection
+from graticule.handlers.stac.inputs import CollectionText
+from graticule.repositories.catalogue import Coverage
+
+TEXT = CollectionText(title="Elevation", description="Of an island.", license="CC-BY-4.0", keywords=["dem"])
+FIRST, LAST = datetime(2020, 1, 1, tzinfo=UTC), datetime(2024, 6, 7, 8, 9, 10, tzinfo=UTC)
+
+
+def _coverage(box: list[float], shifted: list[float]) -> Coverage:
+    return Coverage(box, shifted, FIRST, LAST, ["EPSG:4326"])
+
+
+@pytest.mark.parametrize("of_tiles", [True, False])
+def test_a_new_collection_is_valid_and_everywhere(of_tiles: bool) -> None:
+    made = new_collection("c", CollectionText(), platform_id="ddh", of_tiles=of_tiles)
+    assert_valid(made)
+    assert made["license"] == "other"
+    assert made["keywords"] == ["raster", "ddh"]
+    assert made["extent"]["spatial"]["bbox"] == [[-180.0, -90.0, 180.0, 90.0]]
+    assert set(made["item_assets"]) == ({"data"} if of_tiles else {"data", "mosaic", "scheme"})
+
+
+def test_only_what_is_given_changes_and_what_others_added_stays() -> None:
+    present = {**new_collection("c", TEXT), "providers": [{"name": "The Atlas"}]}
+    changed = described_anew(present, CollectionText(title="Heights"))
+    assert changed == {**present, "title": "Heights"}
+    assert_valid(changed)
+
+
+def test_the_items_decide_on_extent_and_summaries() -> None:
+    covered = covering(new_collection("c", TEXT), _coverage([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0]))
+    assert_valid(covered)
+    assert covered["extent"]["spatial"]["bbox"] == [[1.0, 2.0, 3.0, 4.0]]
+    assert covered["extent"]["temporal"]["interval"] == [["2020-01-01T00:00:00Z", "2024-06-07T08:09:10Z"]]
+    assert covered["summaries"] == {"proj:code": ["EPSG:4326"]}
+
+
+def test_across_the_antimeridian_the_parts_stand_beside_the_whole() -> None:
+    covered = covering(new_collection("c", TEXT), _coverage([-180.0, -18, 180.0, -15], [178.0, -18, 182.5, -15]))
+    assert_valid(covered)
+    assert covered["extent"]["spatial"]["bbox"] == [
+        [-180.0, -18, 180.0, -15],
+        [178.0, -18, 180.0, -15],
+        [-180.0, -18, -177.5, -15],
+    ]
+
+
+def test_a_collection_without_items_stays_as_it_is() -> None:
+    made = new_collection("c", TEXT)
+    assert covering(made, None) == made
