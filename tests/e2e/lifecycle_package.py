@@ -26,6 +26,16 @@ nodes:
   end: {type: end}
 """
 
+UNHANDLED = """
+workflow_id: vector_ingest
+name: Vector ingest
+version: 1
+nodes:
+  start: {type: start, next: load}
+  load: {handler: lifecycle.load, queue: functionapp-tasks, next: end}
+  end: {type: end}
+"""
+
 PROCESSING = """
 import asyncio
 import hashlib
@@ -90,6 +100,7 @@ class LifecyclePackage:
         for made in (self.modules, self.workflows, self._containers, self._external):
             made.mkdir(parents=True)
         (self.workflows / "raster_ingest.yaml").write_text(WORKFLOW)
+        (self.workflows / "vector_ingest.yaml").write_text(UNHANDLED)
         self._install("lifecycle_processing", PROCESSING)
 
     @property

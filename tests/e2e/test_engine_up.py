@@ -343,7 +343,7 @@ def test_nothing_running_is_told_with_the_way_to_start_it(folder: Path) -> None:
     assert "graticule up" in hint
 
 
-def test_the_demo_shows_a_job_from_nothing_to_its_end(home: Path) -> None:
+def test_the_demo_shows_data_on_their_way_from_a_partner_to_the_approval(home: Path) -> None:
     """Also from a folder of strangers' files: none of them is taken for a module."""
     (home.parent / "typer.py").write_text("raise SystemExit('imported from the current folder')")
     demo = Program(home.parent, graticule_command(), "demo", GRATICULE_HOME=str(home))
@@ -355,13 +355,25 @@ def test_the_demo_shows_a_job_from_nothing_to_its_end(home: Path) -> None:
         *("gateway", "orchestrator", "worker"),
     ]
     assert f"{len(TABLES)} tables" in demo.output
-    assert re.search(r"✓ demo [0-9a-f]+ +completed", demo.output)
-    whole_line = r"split +completed +━{12}  40/40  \d+ retr(y|ies)  \d[\w. ]* s$"
-    assert re.search(whole_line, demo.output, re.MULTILINE)
-    assert re.search(r"graticule up$", demo.output, re.MULTILINE)
+    assert re.findall(r"^✓ (\w+) [0-9a-f]{32} +completed", demo.output, re.MULTILINE) == [
+        *("raster_ingest", "vector_ingest"),
+    ]
+    assert "✓ A reviewer approved both" in demo.errors
+    cog = re.search(r"COG +(silver/\S+\.tif)$", demo.output, re.MULTILINE)
+    assert cog is not None
+    assert (home / "storage" / cog[1]).is_file()
+    assert re.search(r"STAC item +island-relief-1-\w+-v0 of collection island-survey-island-relief", demo.output)
+    assert re.findall(r"^ +(red|green|blue)(?: +[\d.]+){4}", demo.output, re.MULTILINE) == ["red", "green", "blue"]
+    assert re.search(r"table +geo\.island_parcels_1_\w+_v0$", demo.output, re.MULTILINE)
+    assert re.search(r"\d+ rows of geometry\(MultiPolygon, 4326\)$", demo.output, re.MULTILINE)
+    addresses = re.findall(r"^   (\w+) +http://127\.0\.0\.1:\d+/(\w+)/[0-9a-f]{32}$", demo.output, re.MULTILINE)
+    assert addresses == [(name, name) for name in ("tiles", "stac", "features", "stac")]
+    assert re.search(r"! demo/dry_season.tif was sent back: .*\(not_a_raster\)\n· .*how to mend it: \w", demo.errors)
+    assert re.search(r"graticule up ", demo.output)
     assert "Traceback" not in demo.errors
     assert "\x1b" not in demo.output
     assert (home / "admin.key").read_text().strip() not in demo.output + demo.errors
+    assert "gtc_" not in demo.output + demo.errors  # how the keys of clients begin
     assert processes_of(home) == []
     assert not (home / "installation.json").exists()
 

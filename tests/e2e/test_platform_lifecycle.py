@@ -55,7 +55,7 @@ PARTNER_ASSET = (
 PARTNER_VERSION = (
     *("asset_id", "version_ordinal", "version_label", "revision", "approved_revision", "processing_state"),
     *("processing_started_at", "processing_completed_at", "approval_state", "reviewed_at", "rejection_reason"),
-    *("revoked_at", "content_hash", "bbox", "deleted_at", "created_at", "updated_at"),
+    *("revoked_at", "validation", "content_hash", "bbox", "deleted_at", "created_at", "updated_at"),
 )
 VERSION_IN_BRIEF = (
     *("version_ordinal", "version_label", "revision", "approved_revision", "processing_state", "approval_state"),
@@ -111,7 +111,7 @@ def _partner_hears_nothing_of_our_own_faults(platform: RunningPlatform) -> None:
     platform.until_ended(receipt["request_id"])
     path = f"/api/platform/status/{receipt['request_id']}"
     assert platform.partner.get(path)["error"] == OURS
-    assert "no handler 'vector.validate'" in platform.operator.get(path)["error"]
+    assert "no handler 'lifecycle.load'" in platform.operator.get(path)["error"]
     refused = platform.partner.post(
         "/api/platform/submit", 422, **{**refs, "resource_id": "some"}, **vector, processing_options={"colour": "red"}
     )

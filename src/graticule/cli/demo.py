@@ -1,15 +1,17 @@
-"""`graticule demo`: the platform from nothing to a job that is done, in one go."""
+"""`graticule demo`: the platform from nothing to a map that is catalogued and approved, in one go."""
 
+import asyncio
 import os
 import shutil
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rich.table import Table
 
 from graticule.cli.asking import MOST_ITEMS
-from graticule.cli.console import done, out, say
+from graticule.cli.console import done, out, say, warn
 from graticule.cli.processes import GATEWAY_PORT
 from graticule.cli.settings import load_settings
 from graticule.cli.up import run_until_signal
@@ -21,30 +23,49 @@ if TYPE_CHECKING:
 
 WORKFLOW: Final = "demo"
 INPUTS: Final = {"chunks": 40, "failure_rate": 0.35}
+NO_EXTRA: Final = (
+    "Maps need packages that are not installed: pip install 'graticule[worker]' brings them. "
+    "Without them, here is the engine alone."
+)
 GO_ON: Final = """
-  Start it to stay:    {command} up
-  Submit a job:        {command} submit demo -p chunks=40 --watch
+  Start it to stay:    {command} up (the gateway, for partners and operators: {gateway})
+  See what was made:   {command} asset list
+  Send data yourself:  put a file into {bronze}, and see "The first partner" in README.md
+  Try the engine:      {command} submit demo -p chunks=40 --watch
   What else there is:  {command} --help
 """
 
 
 def demo() -> None:
-    """Start the platform, run a job with a conditional and a fan-out live, and stop it again."""
+    """Start the platform, let a partner send a raster and a vector, review them, and stop it again."""
     run_until_signal(_demo(load_settings()), status=130)  # it was to come to an end by itself
 
 
 async def _demo(settings: "Settings") -> None:
+    from graticule.cli.demo_samples import CONTAINER, can_make_samples, make_samples
+    from graticule.cli.demo_story import tell_story
     from graticule.cli.installation import free_ports, run_installation
+    from graticule.storage.local import LocalStorage
 
     began = time.monotonic()
     say("Starting a database, an orchestrator, a gateway and a worker.")
+    samples = asyncio.create_task(asyncio.to_thread(make_samples)) if can_make_samples() else None
     async with run_installation(settings, "127.0.0.1", free_ports(GATEWAY_PORT, 3), say) as running:
         done(f"Ready after {time.monotonic() - began:.1f} s.")
         await _show_installation(running)
-        await _show_job(running)
-    done(f"Everything is stopped; the data stays in {running.home}.")
-    command = _own_command()
-    out.print(GO_ON.format(command=command), soft_wrap=True)
+        if samples is None:
+            warn(NO_EXTRA)
+            await _show_job(running)
+        else:
+            await tell_story(running, LocalStorage.of(settings), await samples)
+    done(f"Everything is stopped after {time.monotonic() - began:.0f} s; the data stays in {running.home}.")
+    _show_ways_on(settings.storage_folder / CONTAINER)
+
+
+def _show_ways_on(bronze: Path) -> None:
+    gateway = f"http://127.0.0.1:{GATEWAY_PORT}"
+    told = GO_ON.format(command=_own_command(), gateway=gateway, bronze=os.path.relpath(bronze))
+    out.print(told, soft_wrap=True)
 
 
 def _own_command() -> str:
@@ -79,7 +100,7 @@ def _health(health: "Document", address: str, database: "Document") -> tuple[str
 
 
 async def _show_job(running: "Installation") -> None:
-    """Submit the demonstration and show it to its end; in a terminal, then also what the audit trail says of it."""
+    """Submit the workflow `demo` and show it to its end; in a terminal, then also what the audit trail says of it."""
     from graticule.cli.event_lines import FoldedLines
     from graticule.cli.server import Server, connected
     from graticule.cli.watch import watch_job
