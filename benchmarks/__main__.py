@@ -2,18 +2,23 @@
 
 import argparse
 import asyncio
+from dataclasses import replace
+from pathlib import Path
 
 from rich.console import Console
 
 from benchmarks import repositories
 from benchmarks.measure import Measurement, Part
+from benchmarks.raster.size import RasterPart, RasterSize
 from benchmarks.report import table, wide_console
 from benchmarks.workloads import FULL, QUICK
 from graticule.config import LogFormat, RunMode
 from graticule.logs import configure_logging
 
 REPOSITORIES = "repositories"
-CHOICES = [*Part, REPOSITORIES]
+RASTER = "raster"  # all of its parts
+CHOICES = [*Part, REPOSITORIES, RASTER, *RasterPart]
+QUICK_RASTER = RasterSize(side=4_000, many_tiles=512)
 
 
 def main() -> None:
@@ -24,6 +29,8 @@ def main() -> None:
         asyncio.run(_engine(parts, options.rounds or (2 if options.quick else 5), quick=options.quick))
     if REPOSITORIES in options.only:
         asyncio.run(repositories.run(wide_console()))
+    if rasters := [part for part in RasterPart if part in options.only or RASTER in options.only]:
+        asyncio.run(_raster(rasters, options))
 
 
 async def _engine(parts: list[Part], rounds: int, *, quick: bool) -> None:
@@ -37,6 +44,36 @@ async def _engine(parts: list[Part], rounds: int, *, quick: bool) -> None:
     wide_console().print(table(lines))
 
 
+async def _raster(parts: list[RasterPart], options: argparse.Namespace) -> None:
+    # Heavy imports, and packages that the engine alone can do without.
+    from benchmarks.raster import report  # noqa: PLC0415
+    from benchmarks.raster.measure import RasterMeasurement  # noqa: PLC0415
+    from benchmarks.raster.tools import missing_programs  # noqa: PLC0415
+
+    progress = Console(stderr=True)
+    if missing := missing_programs():
+        progress.print(f"[yellow]not installed[/]: {', '.join(missing)} (gdal-bin); rasterio's GDAL stands for them")
+    with progress.status("starting") as status:
+        measurement = RasterMeasurement(
+            _raster_size(options), options.rounds or 1, parts, options.raster_folder, status.update
+        )
+        lines = []
+        async for line in measurement.lines():
+            lines.append(line)
+            progress.print(f"{line.workload.strip()}: {line.ours}", highlight=False)
+    console = wide_console()
+    console.print(table(lines, beside="best tool", title=report.TITLE))
+    if measurement.measured.jobs:
+        console.print(report.tools_table(measurement.measured))
+    if options.json:
+        measurement.measured.write(options.json, lines)
+
+
+def _raster_size(options: argparse.Namespace) -> RasterSize:
+    size = QUICK_RASTER if options.quick else RasterSize()
+    return replace(size, side=options.raster_size or size.side, tile=options.raster_tile)
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--rounds", type=int, help="how often raw and ours are run in turn; the best of each counts")
@@ -46,8 +83,18 @@ def _options() -> argparse.Namespace:
         type=_chosen,
         default=[*Part],
         metavar="PART,…",
-        help=f"some of {', '.join(CHOICES)}; by default all but the last",
+        help=f"some of {', '.join(CHOICES)}; by default those of the engine: {', '.join(Part)}",
     )
+    raster = parser.add_argument_group("rasters")
+    raster.add_argument("--raster-size", type=int, metavar="PIXELS", help="the side of the source; default: 13000")
+    raster.add_argument("--raster-tile", type=int, metavar="PIXELS", help="the side of tiles; default: as chosen")
+    raster.add_argument(
+        "--raster-folder",
+        type=Path,
+        metavar="FOLDER",
+        help="where sources and outputs are, and stay; default: a temporary folder",
+    )
+    raster.add_argument("--json", type=Path, metavar="FILE", help="where all figures of rasters are written")
     return parser.parse_args()
 
 

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,9 @@ FIRST_PORT = 18_000
 READY_WITHIN_SECONDS = 60.0
 STOPPED_WITHIN_SECONDS = 40.0
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+# Fields of /proc/PID/stat after the name.
+_PARENT = 1
+_USED, _USED_WITH_ENDED = slice(11, 13), slice(11, 15)  # the second with the children that have ended
 
 
 @dataclass(frozen=True)
@@ -29,27 +32,69 @@ class Process:
     name: str
     pid: int
     log: Path
+    url: str
 
     def cpu_seconds(self) -> float:
         """Give the CPU time that it has used, its threads included."""
-        stat = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii")
-        fields = stat.rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND
+        return sum(map(int, _stat(self.pid)[_USED])) / _TICKS_PER_SECOND
 
     def peak_memory_mb(self) -> float:
         """Give the most memory that it ever held at once."""
-        status = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii")
-        (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))
-        return int(line.split()[1]) / 1024
+        return _peak_memory_mb(self.pid)
+
+    def peak_memory_with_children_mb(self) -> float:
+        """Give the same with the peaks of the processes that it has started and that still run."""
+        return self.peak_memory_mb() + sum(_peak_memory_mb(pid) for pid in _children(self.pid))
+
+
+def _peak_memory_mb(pid: int) -> float:
+    """Give the most memory that a process ever held at once; of one that has just ended, 0."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+    lines = [line for line in status.splitlines() if line.startswith("VmHWM:")]
+    return int(lines[0].split()[1]) / 1024 if lines else 0.0
+
+
+def descendants_cpu_seconds() -> float:
+    """Give the CPU time of all that this process has started, and what these have started, also of what has ended."""
+    pids, used = [os.getpid()], 0.0
+    for pid in pids:  # which grows meanwhile
+        children = _children(pid)
+        pids += children
+        for child in children:
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                used += sum(map(int, _stat(child)[_USED_WITH_ENDED])) / _TICKS_PER_SECOND
+    return used
+
+
+def _children(parent: int) -> list[int]:
+    """Give the processes that a process has started."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if int(_stat(int(folder.name))[_PARENT]) == parent:
+                found.append(int(folder.name))
+    return found
+
+
+def _stat(pid: int) -> list[str]:
+    """Give the fields of /proc/PID/stat after the name."""
+    text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    return text.rpartition(")")[2].split()
 
 
 @asynccontextmanager
-async def running(name: str, environment: Mapping[str, str], logs: Path) -> AsyncIterator[Process]:
+async def running(
+    name: str, environment: Mapping[str, str], logs: Path, options: Sequence[str] = ()
+) -> AsyncIterator[Process]:
     """Run `graticule NAME` until the block is left; it is ready when the block is entered."""
     port, log = free_port(FIRST_PORT), logs / f"{name}.log"
+    url = f"http://127.0.0.1:{port}"
     with log.open("ab") as output:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "graticule", name, "--port", str(port)),
+            *(sys.executable, "-P", "-m", "graticule", name, "--port", str(port), *options),
             env={**_inherited(), **environment},
             stdout=output,
             stderr=output,
@@ -57,8 +102,8 @@ async def running(name: str, environment: Mapping[str, str], logs: Path) -> Asyn
             preexec_fn=end_with_parent(signal.SIGTERM),
         )
     try:
-        await _until_ready(f"http://127.0.0.1:{port}/readyz", process, log)
-        yield Process(name, process.pid, log)
+        await _until_ready(f"{url}/readyz", process, log)
+        yield Process(name, process.pid, log, url)
     finally:
         await _stop(process)
 

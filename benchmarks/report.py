@@ -43,7 +43,7 @@ class Line:
     """One line of the table, as text."""
 
     workload: str
-    raw: str
+    beside: str  # what ours is compared with
     ours: str
     ratio: str
     to_reach: str
@@ -101,10 +101,10 @@ def wide_console() -> Console:
     return console if console.is_terminal else Console(width=PAGE_WIDTH)
 
 
-def table(lines: Sequence[Line]) -> Table:
-    """Draw the table."""
-    drawn = Table("workload", "raw", "ours", "ratio", "to reach", "reached?", title="The engine against raw psycopg")
+def table(lines: Sequence[Line], beside: str = "raw", title: str = "The engine against raw psycopg") -> Table:
+    """Draw the table; `beside` is what ours is compared with."""
+    drawn = Table("workload", beside, "ours", "ratio", "to reach", "reached?", title=title)
     for line in lines:
         reached = "[green]yes[/]" if line.reached else "[red]no[/]"
-        drawn.add_row(line.workload, line.raw, line.ours, line.ratio, line.to_reach, reached)
+        drawn.add_row(line.workload, line.beside, line.ours, line.ratio, line.to_reach, reached)
     return drawn

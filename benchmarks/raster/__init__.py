@@ -1,0 +1,1 @@
+"""From a raster to COGs in the catalogue, beside GDAL's own commands."""
