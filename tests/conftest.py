@@ -73,6 +73,14 @@ class SharedCluster:
         url = self._cluster.url(ADMIN, TEMPLATE)
         await BootstrapService(url, development=False).deploy()
         await allow_logins(url, Credentials.load(self._home))
+        await self._spare_passwords(url)
+
+    async def _spare_passwords(self, url: str) -> None:
+        """Let everyone in who names a role: to prove a password takes longer than most tests, and others test that."""
+        (rules,) = self._home.rglob("pg_hba.conf")
+        rules.write_text(rules.read_text().replace("scram-sha-256", "trust"))
+        async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+            await connection.execute("SELECT pg_reload_conf()")
 
     def stop(self) -> None:
         self._runner.run(self._cluster.stop())
