@@ -159,7 +159,7 @@ def test_a_server_that_refuses_is_told_from_one_that_is_away(
     emptied_database: TestDatabase, wrong: dict[str, str], reason: str
 ) -> None:
     """To try again, as with one that is away, would help nobody."""
-    url = make_conninfo(emptied_database.url(), **wrong)
+    url = make_conninfo(emptied_database.url(DatabaseRole.OWNER), **wrong)
     problem, hint = assert_told_in_two_lines(run("schema", "status", variables={"GRATICULE_DATABASE_URL": url}))
     assert reason in problem
     assert "GRATICULE_DATABASE_URL" in hint

@@ -29,7 +29,7 @@ def test_the_limits() -> None:
     told = {row[0]: row[1] for row in table(PAGE, "| limit | value |")}
     assert told == {
         "pixels on a side": f"{examination.LONGEST_SIDE:,}",
-        "a pixel of all bands": f"{examination.MOST_PIXEL_BYTES} bytes",
+        "a pixel of all bands": f"{inspection.MOST_PIXEL_BYTES} bytes",
         "pixels without compression": f"{examination.MOST_RAW_BYTES // 1024**3} GiB",
         "a block of all bands": f"{examination.MOST_BLOCK_BYTES // MEBIBYTE} MiB",
         "a bomb": f"over {examination.BOMB_ABOVE_BYTES // 1024**3} GiB of pixels, "

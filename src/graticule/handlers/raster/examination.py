@@ -27,6 +27,7 @@ from graticule.handlers.raster.inspection import (
     file_named_in,
     pixel_bytes,
     raw_bytes,
+    too_many_bands,
 )
 from graticule.handlers.raster.opening import GDAL_ERRORS, gdal_environment, open_raster, unreadable
 from graticule.handlers.raster.options import DEFAULT_CRS
@@ -39,7 +40,6 @@ _MEBIBYTE: Final = 1024 * 1024
 _GIBIBYTE: Final = 1024 * _MEBIBYTE
 CACHE_MB: Final = 64
 LONGEST_SIDE: Final = 10_000_000  # pixels
-MOST_PIXEL_BYTES: Final = 512  # of all bands: a block of 512 x 512 of them, of which there are several, has 128 MiB
 MOST_RAW_BYTES: Final = 1024 * _GIBIBYTE
 MOST_BLOCK_BYTES: Final = 128 * _MEBIBYTE
 BOMB_ABOVE_BYTES: Final = 16 * _GIBIBYTE
@@ -124,9 +124,8 @@ def _dangers(dataset: DatasetReader, size: int) -> Iterator[Finding]:
 def _sizes(dataset: DatasetReader, size: int) -> Iterator[Finding]:
     raw, (height, width) = raw_bytes(dataset), dataset.block_shapes[0]
     shape = f"{dataset.width} x {dataset.height} pixels, {dataset.count} bands"
-    if pixel_bytes(dataset) > MOST_PIXEL_BYTES:
-        what = f"Its {dataset.count} bands take {pixel_bytes(dataset)} bytes for each pixel; {MOST_PIXEL_BYTES} may be."
-        yield finding(Code.TOO_MANY_BANDS, what, "bands")
+    if (found := too_many_bands(dataset)) is not None:
+        yield found
     if max(dataset.width, dataset.height) > LONGEST_SIDE or raw > MOST_RAW_BYTES:
         yield finding(Code.TOO_LARGE, f"It is larger than what is accepted: {shape}.")
     elif raw > BOMB_ABOVE_BYTES and raw > BOMB_RATIO * size:

@@ -10,13 +10,15 @@ from rasterio.crs import CRS
 from rasterio.enums import MaskFlags
 from rasterio.io import DatasetReader
 
-from graticule.core.validation import shortened
+from graticule.core.validation import Finding, shortened
 from graticule.handlers.raster import tiff_layout
 from graticule.handlers.raster.bounds import source_bounds, world_bounds
 from graticule.handlers.raster.file_kinds import TIFF, FileKind
 from graticule.handlers.raster.opening import GDAL_ERRORS
 from graticule.handlers.raster.raster_type import Declared, RasterType
+from graticule.handlers.raster.validation_codes import Code, finding
 
+MOST_PIXEL_BYTES: Final = 512  # of all bands: a block of 512 x 512 of them, of which there are several, has 128 MiB
 MOST_BANDS_TOLD: Final = 64
 MOST_OVERVIEWS_TOLD: Final = 32
 LONGEST_TEXT: Final = 200  # characters of what a file says
@@ -164,6 +166,15 @@ def is_north_up(dataset: DatasetReader) -> bool:
 def pixel_bytes(dataset: DatasetReader) -> int:
     """Give how many bytes a pixel of all bands takes."""
     return sum(_COMPLEX_SIZES.get(dtype) or np.dtype(dtype).itemsize for dtype in dataset.dtypes)
+
+
+def too_many_bands(dataset: DatasetReader) -> Finding | None:
+    """Tell of a raster whose pixels are so large that its blocks would not fit into the memory of a task."""
+    size = pixel_bytes(dataset)
+    if size <= MOST_PIXEL_BYTES:
+        return None
+    what = f"Its {dataset.count} bands take {size} bytes for each pixel; {MOST_PIXEL_BYTES} may be."
+    return finding(Code.TOO_MANY_BANDS, what, "bands")
 
 
 def raw_bytes(dataset: DatasetReader) -> int:

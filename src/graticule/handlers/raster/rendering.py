@@ -14,10 +14,12 @@ from rasterio.io import DatasetReader
 
 from graticule.core.errors import InvalidInput
 from graticule.core.validation import shortened
+from graticule.handlers.findings import Rejected
 from graticule.handlers.raster.cog.encoding import Encoding, encoding_of
 from graticule.handlers.raster.cog.profile import CogProfile, OverviewResampling, profile_of
 from graticule.handlers.raster.cog.writer import OnProgress, WrittenCog, write_cog
 from graticule.handlers.raster.grid import OutputGrid
+from graticule.handlers.raster.inspection import too_many_bands
 from graticule.handlers.raster.opening import open_raster, undamaged, unreadable
 from graticule.handlers.raster.options import AUTO, DEFAULT_CRS, OutputOptions, named_bands
 from graticule.handlers.raster.pixels import Box, Moved, Pixels, PixelSource
@@ -102,7 +104,9 @@ def raster_type_for(dataset: DatasetReader, options: OutputOptions) -> RasterTyp
 
 
 def profile_for(dataset: DatasetReader, rendering: Rendering, box: Box) -> CogProfile:
-    """Give the profile of the COG of a part of the grid."""
+    """Give the profile of the COG of a part of the grid; a raster whose pixels are too large is rejected."""
+    if (found := too_many_bands(dataset)) is not None:
+        raise Rejected([found])
     options, part = rendering.options, rendering.grid.part(box)
     is_classes = raster_type_for(dataset, options) is RasterType.CATEGORICAL
     overviews: OverviewResampling = "nearest" if is_classes else "average"

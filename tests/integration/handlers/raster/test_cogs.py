@@ -10,6 +10,7 @@ from rasterio.windows import Window
 from rio_cogeo.cogeo import cog_validate
 from tests.integration.handlers.raster.desk import Desk, pixels
 
+from graticule.core.validation import ValidationReport
 from graticule.handlers.context import Signals
 
 
@@ -112,3 +113,16 @@ def test_another_etag_is_another_source(desk: Desk) -> None:
     assert "source_changed" in str(result.report)
     gone = desk.result("raster.create_cog", source="bronze/gone.tif", source_etag="before")
     assert "removed" in str(gone.error_message)
+
+
+def test_pixels_that_are_too_large_are_rejected_without_validation_too(desk: Desk) -> None:
+    source = desk.source("rgb", width=16, height=16)
+    with rasterio.open(desk.file(source)) as dataset:
+        profile = {**dataset.profile, "count": 65, "dtype": "float64", "photometric": "MINISBLACK"}
+    with rasterio.open(desk.file(source), "w", **profile) as dataset:
+        dataset.write(np.ones((65, 16, 16)))
+    refused = desk.result("raster.create_cog", source=source)
+    assert (refused.retryable, desk.blobs()) == (False, [])
+    report = ValidationReport.read(refused.report)
+    assert report is not None
+    assert report.findings[0].code == "too_many_bands"
