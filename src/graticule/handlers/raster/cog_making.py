@@ -9,9 +9,9 @@ from typing import Any, Final
 from pydantic import JsonValue
 from rasterio.io import DatasetReader
 
+from graticule.handlers.answers import go_on
 from graticule.handlers.context import ProcessContext
 from graticule.handlers.raster import tiff_layout
-from graticule.handlers.raster.answers import go_on
 from graticule.handlers.raster.cog.encoding import STORAGE_TIERS, Encoding
 from graticule.handlers.raster.cog.profile import BLOCK_SIZE, CogProfile
 from graticule.handlers.raster.cogs import CreateCog

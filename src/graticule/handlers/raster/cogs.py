@@ -1,7 +1,7 @@
 """`raster.create_cog`: one raster becomes one COG."""
 
+from graticule.handlers.answers import answering
 from graticule.handlers.context import ProcessContext
-from graticule.handlers.raster.answers import answering
 from graticule.handlers.raster.options import MEMORY_LIMIT_MB, OutputOptions, SourceParams
 from graticule.handlers.registry import register_handler
 from graticule.handlers.result import HandlerResult

@@ -17,8 +17,8 @@ from rasterio.enums import MaskFlags
 from rasterio.io import DatasetReader, DatasetWriter
 from rasterio.windows import Window
 
+from graticule.handlers.answers import go_on
 from graticule.handlers.context import ProcessContext
-from graticule.handlers.raster.answers import go_on
 from graticule.handlers.raster.grid import OutputGrid
 from graticule.handlers.raster.opening import gdal_environment, open_raster
 from graticule.handlers.raster.options import CACHE_MB

@@ -1,7 +1,7 @@
 """`raster.extract_tiles`: the source cut into pieces first, for sources that are slow at random access."""
 
+from graticule.handlers.answers import answering
 from graticule.handlers.context import ProcessContext
-from graticule.handlers.raster.answers import answering
 from graticule.handlers.raster.tiles import TileParams
 from graticule.handlers.registry import register_handler
 from graticule.handlers.result import HandlerResult

@@ -10,8 +10,8 @@ from cogeo_mosaic.mosaic import MosaicJSON
 from pydantic import JsonValue
 
 from graticule.core.errors import InvalidInput
+from graticule.handlers.answers import go_on
 from graticule.handlers.context import ProcessContext
-from graticule.handlers.raster.answers import go_on
 from graticule.handlers.raster.grid import OutputGrid
 from graticule.handlers.raster.mosaics import CreateMosaic
 from graticule.handlers.raster.rendering import merged_bands

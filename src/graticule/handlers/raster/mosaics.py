@@ -4,8 +4,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
+from graticule.handlers.answers import answering
 from graticule.handlers.context import ProcessContext
-from graticule.handlers.raster.answers import answering
 from graticule.handlers.registry import register_handler
 from graticule.handlers.result import HandlerResult
 

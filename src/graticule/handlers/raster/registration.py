@@ -11,7 +11,6 @@ from graticule.handlers.context import HandlerContext
 from graticule.handlers.raster.settling import settle
 from graticule.handlers.raster.staging import (
     Promotion,
-    ZonedStorage,
     begin,
     checked_prefix,
     move_outputs,
@@ -37,6 +36,7 @@ from graticule.handlers.stac.items import (
 from graticule.repositories.catalogue import CatalogueRepository, Document, begin_writing, reading, writing
 from graticule.repositories.database import Database
 from graticule.repositories.promotions import PrefixHold, holding
+from graticule.storage.protocol import Storage
 
 
 class _Cancelled(Exception):
@@ -204,7 +204,7 @@ async def _present(database: Database, given: ItemInputs | TilesInputs, item_id:
         return await catalogue.item(given.stac_collection_id, item_id)
 
 
-async def _stored(storage: ZonedStorage, product: Product) -> Stored:
+async def _stored(storage: Storage, product: Product) -> Stored:
     """Tell what is stored."""
     info = await storage.stat(product.path)
     return Stored(product.path, info.size, product.checksum)

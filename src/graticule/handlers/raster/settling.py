@@ -1,7 +1,6 @@
 """What becomes of a promotion that is over: finished when its outputs are catalogued, otherwise taken back."""
 
 from graticule.handlers.raster.staging import (
-    ZonedStorage,
     finish,
     promotion_of,
     remove_scratch,
@@ -10,9 +9,10 @@ from graticule.handlers.raster.staging import (
 )
 from graticule.repositories.database import Database
 from graticule.repositories.promotions import holding
+from graticule.storage.protocol import Storage
 
 
-async def settle(storage: ZonedStorage, database: Database, job_id: str) -> bool:
+async def settle(storage: Storage, database: Database, job_id: str) -> bool:
     """Finish or take back what a job has begun to promote, by what the catalogue says now; tell whether there was any.
 
     Several attempts of a job can end at the same time, and a lost one long after the others. So it is looked at under

@@ -41,10 +41,6 @@ class Zoned(Protocol):
         """The name of that container."""
 
 
-class ZonedStorage(Storage, Zoned, Protocol):
-    """A storage whose blobs can be moved, with a container for what we made."""
-
-
 def scratch_path(storage: Zoned, job_id: str, name: str = "") -> str:
     """Give the path of a file that only this job uses; without a name, that of its folder."""
     return f"{storage.silver}/{scratch_name(job_id)}/{name}"
@@ -113,7 +109,7 @@ class Promotion(BaseModel):
 Confirm = Callable[[], Awaitable[None]]
 
 
-async def promotion_of(storage: ZonedStorage, job_id: str) -> Promotion | None:
+async def promotion_of(storage: Storage, job_id: str) -> Promotion | None:
     """Give the promotion that a job has begun and not finished, or None."""
     path = scratch_path(storage, job_id, _PROMOTION)
     try:
@@ -124,19 +120,19 @@ async def promotion_of(storage: ZonedStorage, job_id: str) -> Promotion | None:
         raise Unavailable(f"What is written in {path!r} cannot be read.") from error
 
 
-async def staged_sizes(storage: ZonedStorage, job_id: str) -> dict[str, int]:
+async def staged_sizes(storage: Storage, job_id: str) -> dict[str, int]:
     """Give the outputs that a job has staged, with their sizes."""
     return await _sizes(storage, scratch_path(storage, job_id, f"{_STAGED}/"))
 
 
-async def begin(storage: ZonedStorage, job_id: str, promotion: Promotion) -> None:
+async def begin(storage: Storage, job_id: str, promotion: Promotion) -> None:
     """Write a promotion down; from now on it is known whose files are where."""
     for name in promotion.sizes:
         _check_name(name)
     await storage.put(scratch_path(storage, job_id, _PROMOTION), promotion.model_dump_json().encode())
 
 
-async def move_outputs(storage: ZonedStorage, job_id: str, promotion: Promotion, confirm: Confirm) -> None:
+async def move_outputs(storage: Storage, job_id: str, promotion: Promotion, confirm: Confirm) -> None:
     """Move the outputs of a promotion that is written down to where they stay, and set aside what stands there."""
     there = await promoted_sizes(storage, promotion.blob_prefix)
     for name in promotion.sizes:
@@ -147,7 +143,7 @@ async def move_outputs(storage: ZonedStorage, job_id: str, promotion: Promotion,
         await storage.move(staged_path(storage, job_id, name), final)
 
 
-async def stage_again(storage: ZonedStorage, job_id: str, promotion: Promotion, confirm: Confirm) -> None:
+async def stage_again(storage: Storage, job_id: str, promotion: Promotion, confirm: Confirm) -> None:
     """Take a promotion back: what it moved is staged again, and what it set aside is at its place.
 
     It can be repeated at any time. A file that is staged has not moved, or is back already.
@@ -164,7 +160,7 @@ async def stage_again(storage: ZonedStorage, job_id: str, promotion: Promotion, 
     await storage.delete(scratch_path(storage, job_id, _PROMOTION))
 
 
-async def finish(storage: ZonedStorage, job_id: str, promotion: Promotion, confirm: Confirm) -> None:
+async def finish(storage: Storage, job_id: str, promotion: Promotion, confirm: Confirm) -> None:
     """Remove what a promotion that is catalogued has superseded, and then the job's folder."""
     for name in sorted((await promoted_sizes(storage, promotion.blob_prefix)).keys() - promotion.sizes.keys()):
         await confirm()
@@ -172,7 +168,7 @@ async def finish(storage: ZonedStorage, job_id: str, promotion: Promotion, confi
     await remove_scratch(storage, job_id)
 
 
-async def remove_scratch(storage: ZonedStorage, job_id: str) -> int:
+async def remove_scratch(storage: Storage, job_id: str) -> int:
     """Remove what a job has made in its folder, and tell how many files that were.
 
     A partner's platform may have the same name as the folder; what belongs to it lies deeper, and stays.
@@ -186,7 +182,7 @@ async def remove_scratch(storage: ZonedStorage, job_id: str) -> int:
     return removed
 
 
-async def promoted_sizes(storage: ZonedStorage, blob_prefix: str) -> dict[str, int]:
+async def promoted_sizes(storage: Storage, blob_prefix: str) -> dict[str, int]:
     """Give the outputs that are below a prefix, with their sizes."""
     found: dict[str, int] = {}
     for folder in _FOLDERS:
@@ -195,7 +191,7 @@ async def promoted_sizes(storage: ZonedStorage, blob_prefix: str) -> dict[str, i
     return found
 
 
-async def _remove_at(storage: ZonedStorage, folder: str, depth: int) -> int:
+async def _remove_at(storage: Storage, folder: str, depth: int) -> int:
     found = await _sizes(storage, folder)
     own = [name for name in found if name.count("/") < depth]
     if len(own) == len(found):
@@ -214,5 +210,5 @@ def _aside_path(storage: Zoned, job_id: str, name: str) -> str:
     return scratch_path(storage, job_id, f"{_ASIDE}/{name}")
 
 
-async def _sizes(storage: ZonedStorage, folder: str) -> dict[str, int]:
+async def _sizes(storage: Storage, folder: str) -> dict[str, int]:
     return {blob.path.removeprefix(folder): blob.size async for blob in storage.list(folder)}

@@ -6,8 +6,8 @@ from typing import Any, Final
 from pydantic import JsonValue
 
 from graticule.core.errors import InvalidInput
+from graticule.handlers.answers import go_on
 from graticule.handlers.context import ProcessContext
-from graticule.handlers.raster.answers import go_on
 from graticule.handlers.raster.opening import gdal_environment, open_raster
 from graticule.handlers.raster.options import CACHE_MB, cpu_count
 from graticule.handlers.raster.rendering import Rendering, output_options, render, sums_of

@@ -7,10 +7,10 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from graticule.core.errors import NotFound
+from graticule.handlers.answers import answering, go_on
 from graticule.handlers.context import ProcessContext
 from graticule.handlers.findings import Rejected
 from graticule.handlers.raster.acceptance import accepted_kind, check_length
-from graticule.handlers.raster.answers import answering, go_on
 from graticule.handlers.raster.file_kinds import HDF5, HEAD_BYTES, NETCDF, FileKind
 from graticule.handlers.raster.probe import check_in_a_process
 from graticule.handlers.raster.raster_type import RasterType

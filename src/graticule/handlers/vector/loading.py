@@ -1,16 +1,14 @@
 """Load the features that were read into a table aside, and publish that."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from functools import wraps
+from collections.abc import AsyncIterator
 from typing import Annotated, Final
 
 from pydantic import BaseModel, Field
 
 from graticule.core.errors import ConfigurationError, InvalidInput, NotFound
 from graticule.core.models.platform import TableName
+from graticule.handlers.answers import Stopped, answering_async, go_on
 from graticule.handlers.context import HandlerContext
-from graticule.handlers.findings import Rejected
-from graticule.handlers.raster.answers import Stopped
 from graticule.handlers.raster.staging import scratch_path
 from graticule.handlers.registry import register_handler
 from graticule.handlers.result import HandlerResult
@@ -21,7 +19,6 @@ from graticule.repositories.database import Database
 from graticule.repositories.vectors import FeatureTable, VectorRepository
 
 QUEUE: Final = "container-tasks"
-AsyncHandler = Callable[[HandlerContext], Awaitable[HandlerResult]]
 ColumnName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
 _PLAIN_TYPES: Final = "boolean|numeric|bigint|integer|double precision|date|time|timestamptz|timestamp|bytea|jsonb|text"
 _GEOMETRY_TYPE: Final = r"geometry\((?:Geometry|MultiPoint|MultiLineString|MultiPolygon)Z?, [0-9]{1,6}\)"
@@ -61,30 +58,6 @@ class Finalize(BaseModel):
     table_name: TableName
 
 
-def _answering(handler: AsyncHandler) -> AsyncHandler:
-    """Let a handler end by raising that the file is rejected, or an option refused."""
-
-    @wraps(handler)
-    async def answered(ctx: HandlerContext) -> HandlerResult:
-        try:
-            return await handler(ctx)
-        except Stopped as stopped:
-            return stopped.result
-        except Rejected as error:
-            return HandlerResult.failure(str(error), retryable=False, report=error.report())
-        except InvalidInput as refused:
-            return HandlerResult.failure(str(refused), retryable=False)
-
-    return answered
-
-
-def _go_on(ctx: HandlerContext) -> None:
-    if ctx.cancelled:
-        raise Stopped(HandlerResult.failure("cancelled", retryable=False))
-    if ctx.shutdown_requested:
-        raise Stopped(HandlerResult.interrupted())
-
-
 def _database(ctx: HandlerContext) -> Database:
     if ctx.database is None:
         raise ConfigurationError("This worker has no database for handlers.")
@@ -92,7 +65,7 @@ def _database(ctx: HandlerContext) -> Database:
 
 
 @register_handler("vector.load", queue=QUEUE, timeout_seconds=7200, params=Load)
-@_answering
+@answering_async
 async def load(ctx: HandlerContext) -> HandlerResult:
     """Load the features into a table of this job, all or none."""
     features: Features = ctx.params.features
@@ -123,7 +96,7 @@ async def _written(ctx: HandlerContext) -> AsyncIterator[bytes]:
     try:
         size, done = (await ctx.storage.stat(path)).size, 0
         async for piece in ctx.storage.stream(path):
-            _go_on(ctx)
+            go_on(ctx)
             yield piece
             done += len(piece)
             ctx.progress(done, size, "bytes")
@@ -132,7 +105,7 @@ async def _written(ctx: HandlerContext) -> AsyncIterator[bytes]:
 
 
 @register_handler("vector.finalize", queue=QUEUE, timeout_seconds=1800, params=Finalize)
-@_answering
+@answering_async
 async def finalize(ctx: HandlerContext) -> HandlerResult:
     """Index the loaded table, and put it in the place of the live one."""
     asked: Finalize = ctx.params

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from pydantic import BaseModel, JsonValue
 
+from graticule.handlers.answers import answering, go_on
 from graticule.handlers.context import ProcessContext
-from graticule.handlers.raster.answers import answering, go_on
 from graticule.handlers.raster.staging import scratch_path
 from graticule.handlers.registry import register_handler
 from graticule.handlers.result import HandlerResult

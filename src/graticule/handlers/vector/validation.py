@@ -5,8 +5,8 @@ from typing import Final
 
 from pydantic import BaseModel
 
+from graticule.handlers.answers import answering, go_on
 from graticule.handlers.context import ProcessContext
-from graticule.handlers.raster.answers import answering, go_on
 from graticule.handlers.registry import register_handler
 from graticule.handlers.result import HandlerResult
 from graticule.handlers.vector.source import SourceFile
