@@ -259,9 +259,15 @@ def _new_partial(file: Path) -> Path:
     """Make an empty file beside the one that is to be; while it is there, nobody removes the folder."""
     partial = file.with_name(partial_name(uuid4().hex, file.name))
     for _ in range(_MOST_TRIES):
-        with contextlib.suppress(FileNotFoundError):
+        try:
             partial.parent.mkdir(parents=True, exist_ok=True)
             partial.touch(exist_ok=False)
+        except FileNotFoundError:
+            continue
+        except FileExistsError:  # a folder that was there, and gone when Python looked whether it is one
+            if partial.parent.is_file():
+                raise
+        else:
             return partial
     raise OSError(errno.EBUSY, "its folder is removed again and again")
 

@@ -336,6 +336,30 @@ async def test_a_reader_sees_one_of_the_writes_as_a_whole(storage: LocalStorage)
     assert set(found) <= set(versions)
 
 
+async def test_a_folder_that_goes_while_it_is_looked_at_is_made_again(
+    storage: LocalStorage, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "a" / "b").mkdir(parents=True)
+    looked_at = Path.is_dir
+
+    def gone_just_before(self: Path) -> bool:
+        if self == root / "a" / "b":
+            monkeypatch.undo()
+            self.rmdir()
+        return looked_at(self)
+
+    monkeypatch.setattr(Path, "is_dir", gone_just_before)
+    await storage.put("a/b/x", b"x")
+    assert files(root) == ["a/b/x"]
+
+
+async def test_a_blob_where_a_folder_should_be_is_not_overwritten(storage: LocalStorage, root: Path) -> None:
+    await storage.put("a/b", b"x")
+    with pytest.raises(Unavailable, match="File exists"):
+        await storage.put("a/b/c", b"y")
+    assert files(root) == ["a/b"]
+
+
 async def test_folders_that_come_and_go_disturb_no_writer(storage: LocalStorage, root: Path) -> None:
     async def to_and_fro(name: str) -> None:
         for _ in range(15):
