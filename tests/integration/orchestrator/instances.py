@@ -63,11 +63,11 @@ class Instance(Bench):
 
     def vanishes(self) -> None:
         """Let the end of the loop be a sudden one: nothing is handed over."""
+        self.loop._leave = _nothing  # type: ignore[method-assign]
 
-        async def nothing() -> None:
-            return
-
-        self.loop._leave = nothing  # type: ignore[method-assign]
+    def looks_away(self) -> None:
+        """Let the loop know only what it is told: its look at the beginning may find the same jobs once more."""
+        self.loop._look_around = _nothing  # type: ignore[method-assign]
 
     async def ended(self, *job_ids: JobId) -> list[JobStatus]:
         """Wait until jobs have ended, and give how."""
@@ -77,6 +77,10 @@ class Instance(Bench):
 
         await until(all_ended)
         return [await self.status(job_id) for job_id in job_ids]
+
+
+async def _nothing() -> None:
+    return
 
 
 async def until(condition: Callable[[], Awaitable[object]], seconds: float = 20) -> None:

@@ -158,6 +158,7 @@ async def test_a_lease_that_ran_out_is_given_to_another_worker(
 
 async def test_what_comes_while_steps_are_taken_is_one_batch(new_instance: NewInstance) -> None:
     instance = new_instance(ECHO)
+    instance.looks_away()
     jobs = await submitted(instance, 40)
     gate, advance_jobs = asyncio.Event(), instance.steps.advance
 
