@@ -5,10 +5,9 @@ from hashlib import md5
 EVENTS = "graticule_events"  # events were written
 ORPHANS = "graticule_orphans"  # jobs have no owner any more
 OF_THE_DEAD = "dead"  # payload: their owners are dead, and whoever says so is certain
-ASSETS = "graticule_assets"  # payload: the asset of which something has changed; empty: of any
+ASSETS = "graticule_assets"  # what is remembered of an asset is out of date; payload: the asset, or "" for all of them
 CALLBACKS = "graticule_callbacks"  # callbacks are to be sent
 CANCELLED = "graticule_cancel"  # payload: the job whose tasks are to end
-ASSETS = "graticule_assets"  # what is remembered of assets is out of date; payload: the asset, or '' for all of them
 
 
 def queue_channel(queue: str) -> str:
