@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import quote, urlencode
 
-from psycopg import ProgrammingError
-from psycopg.conninfo import conninfo_to_dict
 from pydantic import AliasChoices, AnyHttpUrl, Field, Secret, SecretStr, ValidationInfo, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from graticule.core.audience import Audience
 from graticule.core.errors import ConfigurationError
 
 
@@ -26,6 +25,7 @@ class RunMode(StrEnum):
     ORCHESTRATOR = "orchestrator"
     GATEWAY = "gateway"
     WORKER = "worker"
+    SERVE = "serve"
 
 
 class LogFormat(StrEnum):
@@ -40,6 +40,9 @@ class DatabaseUrl(Secret[str]):
 
     def parts(self) -> dict[str, str]:
         """Give the connection's parameters, or raise `ValueError` (which does not quote the address)."""
+        from psycopg import ProgrammingError  # noqa: PLC0415 - workers' child processes start without the driver
+        from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
+
         try:
             found = {name: str(value) for name, value in conninfo_to_dict(self.get_secret_value()).items()}
         except ProgrammingError:
@@ -181,7 +184,25 @@ class Settings(BaseSettings):
         default_factory=dict, description="Further processes that operators reach: `worker=http://host:8002,serve=…`."
     )
     public_url: HttpAddress | None = Field(None, description="The gateway's address as partners know it.")
+
+    # The services
+    serve_audience: Audience = Field(Audience.INTERNAL, description="For whom `graticule serve` shows the data.")
     serve_url: HttpAddress | None = Field(None, description="The address of the tile, feature and STAC services.")
+    external_serve_url: HttpAddress | None = Field(None, description="The address of those for the public.")
+    serve_concurrency: int | None = Field(
+        None,
+        ge=1,
+        le=256,
+        description="Requests worked on at once; default: twice the processors, at least 8.",
+    )
+    serve_timeout_seconds: float = Field(30.0, gt=0, le=600, description="How long one request may take.")
+    serve_cache_mb: int = Field(64, ge=0, le=65536, description="Memory for answers that are kept; 0: none are.")
+    serve_max_age_seconds: int = Field(
+        0, ge=0, le=31_536_000, description="How long others may keep an answer without asking; 0: they always ask."
+    )
+    serve_cors_origins: str = Field(
+        "", description="Web sites, separated by commas, whose pages may read the services; `*`: all."
+    )
 
     # Callbacks out
     webhook_secret: SecretStr | None = Field(
@@ -209,6 +230,28 @@ class Settings(BaseSettings):
         None, validation_alias=_either("service_bus_connection_string")
     )
     azure_storage_account_name: str | None = Field(None, validation_alias=_either("azure_storage_account_name"))
+
+    # Azure Data Factory
+    adf_subscription_id: str | None = Field(None, description="The subscription of the factory that copies blobs.")
+    adf_resource_group: str | None = Field(None, description="The resource group of the factory.")
+    adf_factory_name: str | None = Field(None, description="The factory.")
+    adf_export_pipeline: str | None = Field(None, description="The pipeline that copies blobs for the public.")
+    adf_reversal_pipeline: str | None = Field(None, description="The one that removes them; unset: the worker does.")
+    adf_endpoint: HttpAddress = Field(
+        HttpAddress(AnyHttpUrl("https://management.azure.com")), description="Where Azure is managed."
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Read the environment and nothing else: to look for files that no setting is kept in takes as long again."""
+        return init_settings, env_settings
 
     @field_validator("log_level", mode="before")
     @classmethod

@@ -339,6 +339,12 @@ PLAIN = {"home", "pg_bin", "postgres_host", "postgres_db", "postgres_user", "job
     "oidc_role_claim",
     "oidc_platform_claim",
     "oidc_name_claim",
+    "serve_cors_origins",
+    "adf_subscription_id",
+    "adf_resource_group",
+    "adf_factory_name",
+    "adf_export_pipeline",
+    "adf_reversal_pipeline",
 }
 
 

@@ -53,6 +53,12 @@ class NotFound(GraticuleError):
     code = "not_found"
 
 
+class Gone(GraticuleError):
+    """What the caller named was there, and was withdrawn."""
+
+    code = "gone"
+
+
 class Conflict(GraticuleError):
     """The request is sound, and the present state does not allow it."""
 
@@ -108,6 +114,12 @@ class TransactionAborted(GraticuleError):
     """The database gave up this transaction (deadlock, serialization); the same step may be repeated."""
 
     code = "transaction_aborted"
+
+
+class TooSlow(GraticuleError):
+    """The work took longer than one request may take."""
+
+    code = "too_slow"
 
 
 class Unavailable(GraticuleError):

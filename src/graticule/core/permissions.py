@@ -22,7 +22,7 @@ class Deed(StrEnum):
     REPORT = "report"  # what workers tell of their tasks
 
 
-RESERVED: Final = frozenset({"admin", "gateway", "worker"})  # the names of our own parts in the audit trail
+RESERVED: Final = frozenset({"admin", "gateway", "orchestrator", "worker"})  # our own parts, in the audit trail
 STAFF: Final = frozenset({ClientRole.REVIEWER, ClientRole.OPERATOR, ClientRole.ADMIN})
 ALLOWED: Final[Mapping[Deed, frozenset[ClientRole]]] = {
     Deed.SUBMIT: frozenset({ClientRole.SUBMITTER, ClientRole.OPERATOR, ClientRole.ADMIN}),

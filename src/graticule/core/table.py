@@ -21,6 +21,8 @@ class DatabaseRole(StrEnum):
     ORCHESTRATOR = "graticule_orchestrator"
     WORKER = "graticule_worker"
     GATEWAY = "graticule_gateway"
+    SERVE_INTERNAL = "graticule_serve_internal"
+    SERVE_EXTERNAL = "graticule_serve_external"
 
 
 @dataclass(frozen=True, slots=True)

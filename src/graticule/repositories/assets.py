@@ -65,6 +65,12 @@ class AssetRepository(Repository[GeospatialAsset]):
         row = await self._fetch_one(sql.SQL(QUERIES["is_being_exported"]), given, "read the exports of a version")
         return bool(row and row["underway"])
 
+    async def outdated_copies(self, asset_id: AssetId | None = None) -> list[tuple[AssetId, int]]:
+        """Give versions, of one asset or of all, that the public sees in an older revision than the one in service."""
+        with domain_errors("read the outdated copies"):
+            found = await self._connection.execute(QUERIES["outdated_copies"], {"asset_id": asset_id})
+            return [(AssetId(row["asset_id"]), row["version_ordinal"]) for row in await found.fetchall()]
+
     async def superseded_because(self, job_id: JobId) -> str | None:
         """Tell why a failed job of an asset must not go on; None when it may."""
         statement = sql.SQL(QUERIES["superseded_because"])
@@ -100,6 +106,10 @@ class AssetVersionRepository(Repository[AssetVersion]):
     async def revoke(self, version: AssetVersion, reason: str, actor: str, now: datetime) -> AssetVersion | None:
         """Take a version out of service."""
         return await self._one("revoke_version", {**_key(version), "reason": reason, "actor": actor, "now": now})
+
+    async def withdraw_copies(self, version: AssetVersion, now: datetime) -> AssetVersion | None:
+        """Count the copies for the public as not made; None when there are none that count."""
+        return await self._one("withdraw_copies", {**_key(version), "now": now})
 
     async def begin_revision(
         self, version: AssetVersion, *, keeps_approval: bool, now: datetime, **changes: Any

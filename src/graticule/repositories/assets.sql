@@ -23,7 +23,7 @@ SELECT * FROM dagapp.asset_versions WHERE asset_id = %(asset_id)s ORDER BY versi
 -- name: approve_version
 UPDATE dagapp.asset_versions
 SET approval_state = 'approved', reviewer = %(actor)s, reviewed_at = %(now)s, rejection_reason = NULL,
-    approved_revision = revision, updated_at = %(now)s
+    approved_revision = revision, first_approved_at = coalesce(first_approved_at, %(now)s), updated_at = %(now)s
 WHERE asset_id = %(asset_id)s AND version_ordinal = %(version_ordinal)s AND deleted_at IS NULL
   AND approval_state = 'pending_review' AND processing_state = 'completed'
 RETURNING *;
@@ -45,6 +45,14 @@ WHERE asset_id = %(asset_id)s AND version_ordinal = %(version_ordinal)s AND dele
   AND approved_revision IS NOT NULL
 RETURNING *;
 
+-- name: withdraw_copies
+-- From the decision on, the copies for the public count as not made. They stay a while: what has to be removed is known by
+-- the other two columns until that is done.
+UPDATE dagapp.asset_versions
+SET exported_revision = NULL, updated_at = %(now)s
+WHERE asset_id = %(asset_id)s AND version_ordinal = %(version_ordinal)s AND exported_revision IS NOT NULL
+RETURNING *;
+
 -- name: begin_revision
 -- The outputs stay those of the revision before until the new ones are made, and so does what is in service. An
 -- approval is kept only while the same source is processed again.
@@ -53,6 +61,7 @@ SET revision = revision + 1, processing_state = 'queued', processing_started_at 
     estimated_completion_at = %(estimated_completion_at)s, last_error = NULL, told_error = NULL, validation = NULL,
     node_summary = NULL,
     last_request_id = %(request_id)s, priority = %(priority)s, updated_at = %(now)s,
+    first_approved_at = coalesce(first_approved_at, revoked_at),  -- an older release did not note it
     (approval_state, reviewer, reviewed_at, rejection_reason, revoked_at) = (
         SELECT kept.* FROM (VALUES (approval_state, reviewer, reviewed_at, rejection_reason, revoked_at)) AS kept
         WHERE %(keeps_approval)s
@@ -120,11 +129,31 @@ SELECT coalesce(
 SELECT EXISTS (
     SELECT FROM dagapp.dag_jobs
     WHERE asset_id = %(asset_id)s AND version_ordinal = %(version_ordinal)s AND purpose = 'export'
-      AND status IN ('pending', 'running') AND (input_params ->> 'revision')::int = %(revision)s
+      AND status IN ('pending', 'running') AND cancel_requested_at IS NULL
+      AND (input_params ->> 'revision')::int = %(revision)s
 ) AS underway;
 
+-- name: outdated_copies
+-- Versions that the public sees in an older revision than the one in service, for no decision came between: they were
+-- processed again. An export that was begun, however it ended, is not begun again here.
+SELECT version.asset_id, version.version_ordinal
+FROM dagapp.asset_versions AS version
+JOIN dagapp.geospatial_assets AS asset ON asset.asset_id = version.asset_id
+WHERE version.exported_revision <> version.approved_revision AND version.deleted_at IS NULL
+  AND asset.deleted_at IS NULL AND asset.clearance_state = 'public'
+  AND (asset.url_mode = 'all_versions' OR version.version_ordinal = asset.latest_approved_version_ordinal)
+  AND (%(asset_id)s::text IS NULL OR version.asset_id = %(asset_id)s)
+  AND NOT EXISTS (
+      SELECT FROM dagapp.dag_jobs AS job
+      WHERE job.asset_id = version.asset_id AND job.version_ordinal = version.version_ordinal AND job.purpose = 'export'
+        AND (job.input_params ->> 'revision')::int = version.approved_revision
+  )
+ORDER BY version.asset_id, version.version_ordinal
+LIMIT 100;
+
 -- name: superseded_because
--- Why a failed job of an asset must not go on: what it would do is not what was decided since.
+-- Why a failed job of an asset must not go on: what it would do is not what was decided since. To unpublish concerns only
+-- the versions that there were, and they stay deleted: that may always go on.
 SELECT CASE job.purpose
            WHEN 'process' THEN CASE WHEN version.deleted_at IS NOT NULL THEN 'its version was deleted'
                                     WHEN version.current_job_id IS DISTINCT FROM job.job_id
@@ -134,7 +163,6 @@ SELECT CASE job.purpose
                                    THEN 'its version is not public any more'
                                    WHEN later.job_id IS NOT NULL THEN 'a later job took its place' END
            WHEN 'reversal' THEN CASE WHEN later.job_id IS NOT NULL THEN 'a later job took its place' END
-           WHEN 'unpublish' THEN CASE WHEN asset.deleted_at IS NULL THEN 'the asset was revived' END
        END AS reason
 FROM dagapp.dag_jobs AS job
 JOIN dagapp.geospatial_assets AS asset ON asset.asset_id = job.asset_id
@@ -171,7 +199,10 @@ FROM (
 -- change one row, as parts of a statement, would undo each other unseen.
 UPDATE dagapp.asset_versions AS version
 SET external_blob_path = given.external_blob_path, export_run_id = given.export_run_id,
-    exported_revision = given.exported_revision, updated_at = %(now)s
+    exported_revision = given.exported_revision, updated_at = %(now)s,
+    first_exported_at = coalesce(
+        version.first_exported_at, CASE WHEN given.exported_revision IS NOT NULL THEN %(now)s::timestamptz END
+    )
 FROM json_to_recordset(%(rows)s) AS given (
         job_id text, owner_epoch bigint, asset_id text, version_ordinal int, external_blob_path text,
         export_run_id text, exported_revision int

@@ -44,6 +44,9 @@ KEEPALIVES: dict[str, Any] = {
 SERVER_KEEPALIVES = ("tcp_keepalives_idle=10", "tcp_keepalives_interval=5", "tcp_keepalives_count=3")
 
 
+READING = frozenset({DatabaseRole.GATEWAY, DatabaseRole.SERVE_INTERNAL, DatabaseRole.SERVE_EXTERNAL})
+
+
 class _LastUsedFirst(deque[Connection]):
     """Connections at rest: the server process that worked last has its plans and catalogues in the CPU's caches."""
 
@@ -189,7 +192,7 @@ def session_conninfo(url: str, role: DatabaseRole, name: str, *, by_key: bool = 
     settings += [str(given.get("options") or ""), f"-c role={role}", "-c timezone=UTC"]
     # A process that was stopped in the middle of a transaction must not keep its locks from the others.
     settings.append("-c idle_in_transaction_session_timeout=60s")
-    if role is DatabaseRole.GATEWAY:
+    if role in READING:
         # What anyone may ask must not keep the server busy for long.
         settings += ["-c default_transaction_read_only=on", "-c statement_timeout=10s"]
     if by_key or role is DatabaseRole.WORKER:

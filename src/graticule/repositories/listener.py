@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
 import psycopg
@@ -38,7 +38,10 @@ class Listener:
         *,
         name: str = "graticule-listener",
         lock_key: int | None = None,
+        on_lost: Callable[[], None] = lambda: None,
     ) -> None:
+        """Prepare to listen; `on_lost` is called when the connection is lost, for whoever relies on being told."""
+        self._on_lost = on_lost
         self._conninfo = session_conninfo(url, role, name)
         self._channels = tuple(channels)
         self._lock_key = lock_key  # an advisory lock that this session holds for as long as it lives
@@ -57,6 +60,7 @@ class Listener:
                     _log.warning("the listening connection was closed")
             except psycopg.OperationalError as error:
                 _log.warning("the listening connection was lost", error=str(error))
+            self._on_lost()
             await asyncio.sleep(backoff.next())
 
     async def _connect(self) -> AsyncConnection[tuple[object, ...]]:

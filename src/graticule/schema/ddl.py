@@ -219,7 +219,7 @@ def _schemas(tables: Sequence[TableDdl]) -> Iterator[SchemaObject]:
         real = table.table.schema
         yield SchemaObject(Key(Kind.SCHEMA, real), f"CREATE SCHEMA {table.schema}")
         for role in DatabaseRole:
-            if role is not DatabaseRole.OWNER:
+            if any(each.table.grants.get(role) for each in tables if each.schema == table.schema):
                 grant = f"GRANT USAGE ON SCHEMA {table.schema} TO {role}"
                 yield SchemaObject(Key(Kind.GRANT, f"{real} USAGE {role}"), grant)
 

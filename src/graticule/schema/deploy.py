@@ -1,6 +1,6 @@
 """Deploy, migrate, rebuild and inspect the schema of a database."""
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -18,7 +18,7 @@ from graticule.core.table import DatabaseRole, Row
 from graticule.repositories.deployments import DeploymentRepository
 from graticule.repositories.errors import domain_errors
 from graticule.repositories.queries import load_queries
-from graticule.schema import pgstac
+from graticule.schema import pgstac, serving
 from graticule.schema.catalogue import QUERIES as CATALOGUE
 from graticule.schema.catalogue import Catalogue, read_catalogue
 from graticule.schema.ddl import create_statements, fingerprint, schema_objects, seed_statements
@@ -29,6 +29,7 @@ STATE = load_queries("state.sql", package=__package__)
 SHADOW = "{}__expected"
 COUNTED_UP_TO = 100_000  # larger tables answer with the planner's estimate
 Models = Sequence[type[Row]]
+VIEWS = Reported(object="schema serving", detail="the views of what the services may show")
 UNPREPARED = Reported(object="database", detail="its extensions, roles and privileges, and then the schema")
 # What the rows, or a change that was refused before, do not allow.
 REFUSALS = (
@@ -52,6 +53,7 @@ def ddl_script(models: Models = TABLES, today: date | None = None) -> str:
         "-- Part 2: the models' tables\n\n" + ";\n\n".join([*ours, record]) + ";\n\nRESET ROLE;",
         f"-- Part 3: pgstac {pgstac.wanted_version()}, the STAC catalogue\n\n" + pgstac.script().strip(),
         "-- Part 4: least privilege\n\nRESET ROLE;\n\n" + _script("restrict.sql"),
+        "-- Part 5: what the services may show\n\nBEGIN;\n\n" + serving.script() + "\n\nCOMMIT;",
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -116,7 +118,8 @@ class DatabaseSchema:
         last = await self._row("last_deployment") if server["deployed"] else None
         ours = fingerprint(self._models)
         known = bool(server["deployed"]) and await self._is_deployed(ours)
-        current = bool(server["prepared"]) and not plan.needed and not plan.hindrances and known
+        complete = bool(server["prepared"]) and not plan.needed and not plan.hindrances
+        current = complete and known and server["serving"] == serving.marker()
         return SchemaStatus(
             **{name: server[name] for name in ("database", "server_version", "postgis_version", "deployed")},
             pgstac_version=await pgstac.installed_version(self._connection),
@@ -125,7 +128,7 @@ class DatabaseSchema:
             fingerprint=ours,
             deployed_fingerprint=last["fingerprint"] if last else None,
             deployed_at=last["deployed_at"] if last else None,
-            pending=_reported(plan.changes) if server["prepared"] else [UNPREPARED],
+            pending=_pending(plan, server),
             differences=_reported(plan.differences),
         )
 
@@ -188,6 +191,8 @@ class DatabaseSchema:
 
     async def _carry_out(self, plan: Plan, changes: Iterable[Change], outcome: _Outcome) -> SchemaReport:
         chosen = list(changes)
+        if any(change.alters_column for change in chosen):  # a view holds the columns that it shows as they are
+            await self._hide()
         await self._apply([change for change in chosen if change.is_new_enum_value], outcome)
         await self._apply([change for change in chosen if not change.is_new_enum_value], outcome)
         unfinished = {change.key.of for change in plan.changes if change not in outcome.applied}
@@ -197,6 +202,7 @@ class DatabaseSchema:
         needed = [change for change in plan.needed if change in pending]
         current = not needed and not plan.hindrances
         if current:
+            await self._show()
             await self._connection.execute(_recorded(self._models).encode())
         return SchemaReport(
             database=(await self._server())["database"],
@@ -225,6 +231,17 @@ class DatabaseSchema:
                         f"Another session holds a lock that `{change.key}` needs.",
                         hint="Try again when it is quiet.",
                     ) from error
+
+    async def _show(self) -> None:
+        """Let the services see what they may, unless they do already."""
+        if (await self._server())["serving"] != serving.marker():
+            async with self._connection.transaction():
+                await self._connection.execute(serving.script().encode())
+
+    async def _hide(self) -> None:
+        async with self._connection.transaction():
+            await self._act_as_owner()
+            await self._connection.execute("DROP SCHEMA IF EXISTS serving CASCADE")
 
     async def _seed(self, models: Models) -> None:
         async with self._connection.transaction():
@@ -260,6 +277,13 @@ async def database_schema(url: str, models: Models = TABLES) -> AsyncIterator[Da
     async with connection:
         await connection.execute("SET lock_timeout = '60s'")  # another deployment may be under way, but not for ever
         yield DatabaseSchema(connection, url, models)
+
+
+def _pending(plan: Plan, server: Mapping[str, Any]) -> list[Reported]:
+    if not server["prepared"]:
+        return [UNPREPARED]
+    shown = [] if server["serving"] == serving.marker() else [VIEWS]
+    return [*_reported(plan.changes), *shown]
 
 
 def _script(name: str) -> str:

@@ -22,6 +22,11 @@ class Change:
     sql: str
 
     @property
+    def alters_column(self) -> bool:
+        """Tell whether the change gives a column another type."""
+        return self.key.kind is Kind.COLUMN and " ALTER COLUMN " in self.sql
+
+    @property
     def is_new_enum_value(self) -> bool:
         """Tell whether the change adds a value to an enum: it must be committed before it can be used."""
         return self.key.kind is Kind.ENUM and "ADD VALUE" in self.sql

@@ -7,7 +7,8 @@ DO $$
 DECLARE
     role_name text;
 BEGIN
-    FOREACH role_name IN ARRAY ARRAY['graticule_owner', 'graticule_orchestrator', 'graticule_worker', 'graticule_gateway']
+    FOREACH role_name IN ARRAY ARRAY['graticule_owner', 'graticule_orchestrator', 'graticule_worker', 'graticule_gateway',
+                                     'graticule_serve_internal', 'graticule_serve_external']
     LOOP
         IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = role_name) THEN
             BEGIN
@@ -33,15 +34,27 @@ BEGIN
     EXECUTE format('GRANT CREATE, TEMPORARY ON DATABASE %I TO graticule_owner', current_database());
 END $$;
 
--- The partners' features are tables of a schema of their own, where workers make them.
+-- The partners' features are tables of schemas of their own, where workers make them: one schema for each audience.
 DO $$
+DECLARE
+    zone record;
 BEGIN
-    IF to_regnamespace('geo') IS NULL THEN
-        CREATE SCHEMA geo AUTHORIZATION graticule_owner;
-        COMMENT ON SCHEMA geo IS 'Tables of features, one for each revision of a vector dataset.';
-    END IF;
-    IF NOT (has_schema_privilege('graticule_worker', 'geo', 'USAGE')
-            AND has_schema_privilege('graticule_worker', 'geo', 'CREATE')) THEN
-        GRANT USAGE, CREATE ON SCHEMA geo TO graticule_worker;
-    END IF;
+    FOR zone IN
+        SELECT * FROM (VALUES
+            ('geo', 'Tables of features, one for each revision of a vector dataset.', 'graticule_serve_internal'),
+            ('external', 'Copies of tables of features for the public.', 'graticule_serve_external')
+        ) AS zones (name, comment, reader)
+    LOOP
+        IF to_regnamespace(zone.name) IS NULL THEN
+            EXECUTE format('CREATE SCHEMA %I AUTHORIZATION graticule_owner', zone.name);
+            EXECUTE format('COMMENT ON SCHEMA %I IS %L', zone.name, zone.comment);
+        END IF;
+        IF NOT (has_schema_privilege('graticule_worker', zone.name, 'USAGE')
+                AND has_schema_privilege('graticule_worker', zone.name, 'CREATE')) THEN
+            EXECUTE format('GRANT USAGE, CREATE ON SCHEMA %I TO graticule_worker', zone.name);
+        END IF;
+        IF NOT has_schema_privilege(zone.reader, zone.name, 'USAGE') THEN
+            EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', zone.name, zone.reader);
+        END IF;
+    END LOOP;
 END $$;

@@ -48,6 +48,10 @@ BEGIN
     THEN
         GRANT EXECUTE ON FUNCTION pgstac.check_partition(text, tstzrange, tstzrange) TO graticule_worker;
     END IF;
+    -- A collection without items goes when its last version is unpublished.
+    IF NOT has_function_privilege('graticule_worker', 'pgstac.delete_collection(text)', 'EXECUTE') THEN
+        GRANT EXECUTE ON FUNCTION pgstac.delete_collection(text) TO graticule_worker;
+    END IF;
     -- Functions that run as pgstac's administrator look for tables among the temporary ones first. Whoever may call
     -- them must not be able to put one in the way.
     IF EXISTS (
@@ -85,6 +89,29 @@ BEGIN
         WHERE nspname = 'public' AND acl.grantee = 0 AND acl.privilege_type = 'CREATE'
     ) THEN
         REVOKE CREATE ON SCHEMA public FROM PUBLIC;
+    END IF;
+END $$;
+
+-- Everyone may also take advisory locks, by which decisions and deployments wait for each other, and ask for the extent
+-- of any table of features. Only a superuser can close these doors: elsewhere, trust the logins of the services no
+-- further than that.
+DO $$
+DECLARE
+    closed regprocedure;
+BEGIN
+    IF (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN
+        FOR closed IN
+            SELECT oid::regprocedure FROM pg_proc
+            WHERE pronamespace = 'pg_catalog'::regnamespace AND proname ~ '^pg_(try_)?advisory_(xact_)?lock'
+               OR proname = 'st_estimatedextent'
+        LOOP
+            EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', closed);
+            EXECUTE format(
+                'GRANT EXECUTE ON FUNCTION %s TO graticule_owner, graticule_orchestrator, graticule_worker,
+                 graticule_gateway, pgstac_admin, pgstac_read, pgstac_ingest',
+                closed
+            );
+        END LOOP;
     END IF;
 END $$;
 

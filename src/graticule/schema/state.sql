@@ -3,10 +3,12 @@
 -- name: server
 SELECT current_database() AS database, current_setting('server_version') AS server_version,
        (SELECT extversion FROM pg_extension WHERE extname = 'postgis') AS postgis_version,
-       (SELECT count(*) = 4 AND bool_or(rolname = 'graticule_owner' AND has_database_privilege(oid, current_database(), 'CREATE'))
+       (SELECT count(*) = 6 AND bool_or(rolname = 'graticule_owner' AND has_database_privilege(oid, current_database(), 'CREATE'))
         FROM pg_roles
-        WHERE rolname IN ('graticule_owner', 'graticule_orchestrator', 'graticule_worker', 'graticule_gateway')) AS prepared,
-       to_regclass('dagapp.schema_deployments') IS NOT NULL AS deployed;
+        WHERE rolname IN ('graticule_owner', 'graticule_orchestrator', 'graticule_worker', 'graticule_gateway',
+                          'graticule_serve_internal', 'graticule_serve_external')) AS prepared,
+       to_regclass('dagapp.schema_deployments') IS NOT NULL AS deployed,
+       obj_description(to_regnamespace('serving'), 'pg_namespace') AS serving;
 
 -- name: last_deployment
 SELECT fingerprint, deployed_at FROM dagapp.schema_deployments ORDER BY deployed_at DESC, deployment_id DESC LIMIT 1;

@@ -406,6 +406,8 @@ def _rich_version(key: dict[str, Any], times: dict[str, Any]) -> AssetVersion:
         external_blob_path="x",
         export_run_id="run",
         exported_revision=1,
+        first_approved_at=NOW,
+        first_exported_at=LATER,
         deleted_at=LATER,
         deleted_by="Zoë",
         **key,

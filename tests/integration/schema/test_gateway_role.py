@@ -232,7 +232,7 @@ async def test_the_gateway_reads_every_table(target: TestDatabase) -> None:
 
 
 @pytest.mark.parametrize("role", list(DatabaseRole))
-async def test_a_pool_acts_as_its_role_in_utc_and_only_the_gateways_is_read_only(
+async def test_a_pool_acts_as_its_role_in_utc_and_those_that_only_read_are_read_only(
     shared_database: TestDatabase, role: DatabaseRole
 ) -> None:
     async with Database(shared_database.url(role), role, name="a test") as pool, pool.connection() as connection:
@@ -243,5 +243,6 @@ async def test_a_pool_acts_as_its_role_in_utc_and_only_the_gateways_is_read_only
                 " current_setting('application_name') AS name"
             )
         ).fetchone()
-    read_only = "on" if role is DatabaseRole.GATEWAY else "off"
+    reading = {DatabaseRole.GATEWAY, DatabaseRole.SERVE_INTERNAL, DatabaseRole.SERVE_EXTERNAL}
+    read_only = "on" if role in reading else "off"
     assert row == {"role": role.value, "timezone": "UTC", "read_only": read_only, "name": "a test"}

@@ -148,7 +148,6 @@ async def test_every_feature_of_a_model_is_in_the_catalogue(deployed: Bench) -> 
         "things DELETE graticule_orchestrator",
         "things SELECT graticule_gateway",
         "it USAGE graticule_orchestrator",
-        "it USAGE graticule_worker",
         "it USAGE graticule_gateway",
     }
 

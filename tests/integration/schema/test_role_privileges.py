@@ -24,6 +24,8 @@ CATALOGUE = {
     "format_item_cache": "SD",
 }
 OTHERS = [role for role in DatabaseRole if role is not DatabaseRole.OWNER]
+SERVING = [DatabaseRole.SERVE_INTERNAL, DatabaseRole.SERVE_EXTERNAL]
+READERS = [DatabaseRole.GATEWAY, *SERVING]
 # orchestrator, worker; the gateway reads everything. Written down apart from the models.
 EXPECTED = {
     "schema_deployments": ("S", "S"),
@@ -65,7 +67,7 @@ def ask(deployed: TestDatabase) -> Iterator[psycopg.Connection[TupleRow]]:
 
 
 def test_every_role_has_on_every_table_exactly_what_it_was_given(ask: psycopg.Connection[TupleRow]) -> None:
-    wanted = set()
+    wanted = {("graticule_serve_internal", "api_clients", "SELECT")}
     for table, (orchestrator, worker) in EXPECTED.items():
         granted = {"graticule_orchestrator": orchestrator, "graticule_worker": worker, "graticule_gateway": "S"}
         wanted |= {
@@ -119,7 +121,8 @@ def test_no_process_may_make_schemas_or_become_another_role_and_workers_alone_ma
     ask: psycopg.Connection[TupleRow], role: DatabaseRole
 ) -> None:
     schemas = "SELECT nspname FROM pg_namespace WHERE has_schema_privilege(%s, oid, 'CREATE')"
-    assert ask.execute(schemas, [role]).fetchall() == ([("geo",)] if role is DatabaseRole.WORKER else [])
+    makes = {("geo",), ("external",)} if role is DatabaseRole.WORKER else set()
+    assert set(ask.execute(schemas, [role]).fetchall()) == makes
     assert ask.execute("SELECT has_database_privilege(%s, current_database(), 'CREATE')", [role]).fetchone() == (False,)
     become = "SELECT rolname FROM pg_roles WHERE pg_has_role(%(role)s, oid, 'MEMBER') AND rolname <> %(role)s"
     assert ask.execute(become, {"role": role}).fetchall() == []
@@ -127,25 +130,62 @@ def test_no_process_may_make_schemas_or_become_another_role_and_workers_alone_ma
     assert ask.execute(f"{attributes} WHERE rolname = %s", [role]).fetchone() == (False,)
 
 
-def test_the_gateway_may_write_to_no_relation_of_any_schema(ask: psycopg.Connection[TupleRow]) -> None:
+@pytest.mark.parametrize("role", READERS)
+def test_who_only_reads_may_write_to_no_relation_of_any_schema(
+    ask: psycopg.Connection[TupleRow], role: DatabaseRole
+) -> None:
     writable = ask.execute(
         "SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
         " WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') AND CASE"
         " WHEN c.relkind IN ('r', 'p', 'v', 'm', 'f') THEN"
-        "   has_table_privilege('graticule_gateway', c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')"
-        "   OR has_any_column_privilege('graticule_gateway', c.oid, 'INSERT, UPDATE')"
-        " WHEN c.relkind = 'S' THEN has_sequence_privilege('graticule_gateway', c.oid, 'USAGE, UPDATE') END"
+        "   has_table_privilege(%(role)s, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')"
+        "   OR has_any_column_privilege(%(role)s, c.oid, 'INSERT, UPDATE')"
+        " WHEN c.relkind = 'S' THEN has_sequence_privilege(%(role)s, c.oid, 'USAGE, UPDATE') END",
+        {"role": role},
     ).fetchall()
     assert writable == []
 
 
-def test_the_gateway_can_call_no_function_that_could_write_as_someone_else(ask: psycopg.Connection[TupleRow]) -> None:
+@pytest.mark.parametrize("role", READERS)
+def test_who_only_reads_can_call_no_function_that_could_write_as_someone_else(
+    ask: psycopg.Connection[TupleRow], role: DatabaseRole
+) -> None:
     definers = ask.execute(
         "SELECT p.oid::regprocedure::text FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace"
-        " WHERE p.prosecdef AND p.provolatile = 'v' AND has_function_privilege('graticule_gateway', p.oid, 'EXECUTE')"
-        "   AND has_schema_privilege('graticule_gateway', n.oid, 'USAGE')"
+        " WHERE p.prosecdef AND p.provolatile = 'v' AND has_function_privilege(%(role)s, p.oid, 'EXECUTE')"
+        "   AND has_schema_privilege(%(role)s, n.oid, 'USAGE')",
+        {"role": role},
     ).fetchall()
     assert definers == []
+
+
+@pytest.mark.parametrize("role", SERVING)
+def test_a_service_reads_what_is_meant_for_its_audience_and_no_more(
+    ask: psycopg.Connection[TupleRow], role: DatabaseRole
+) -> None:
+    audience = role.removeprefix("graticule_serve_")
+    readable = ask.execute(
+        "SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+        " WHERE n.nspname IN ('dagapp', 'serving', 'geo', 'external', 'pgstac') AND c.relkind IN ('r', 'p', 'v', 'm')"
+        "   AND has_any_column_privilege(%s, c.oid, 'SELECT') AND has_schema_privilege(%s, n.oid, 'USAGE')",
+        [role, role],
+    ).fetchall()
+    views = {f"serving.{audience}_versions", f"serving.{audience}_items"}
+    ours = views | ({"serving.previews", "dagapp.api_clients"} if role is DatabaseRole.SERVE_INTERNAL else set())
+    assert {name for (name,) in readable if not name.startswith("pgstac.")} == ours
+    guarded = ask.execute(
+        "SELECT 'pgstac.' || relname FROM pg_class WHERE relnamespace = 'pgstac'::regnamespace AND relrowsecurity"
+    ).fetchall()
+    public = {"queryables", "cql2_ops", "pgstac_settings", "partition_stats", "collections_asitems"}
+    assert {name for (name,) in readable if name.startswith("pgstac.")} - {name for (name,) in guarded} == {
+        f"pgstac.{name}" for name in public
+    }
+    zones = ask.execute(
+        "SELECT nspname FROM pg_namespace"
+        " WHERE nspname IN ('geo', 'external') AND has_schema_privilege(%s, oid, 'USAGE')",
+        [role],
+    ).fetchall()
+    assert zones == [("geo" if role is DatabaseRole.SERVE_INTERNAL else "external",)]
 
 
 def test_only_orchestrators_may_make_temporary_tables(ask: psycopg.Connection[TupleRow]) -> None:
@@ -182,7 +222,7 @@ def test_a_worker_has_nothing_run_as_someone_else(ask: psycopg.Connection[TupleR
         "SELECT oid::regproc::text FROM pg_proc WHERE prosecdef AND prokind <> 'a'"
         "   AND pronamespace = 'pgstac'::regnamespace AND has_function_privilege('graticule_worker', oid, 'EXECUTE')"
     ).fetchall()
-    assert definers == [("pgstac.check_partition",)]
+    assert set(definers) == {("pgstac.check_partition",), ("pgstac.delete_collection",)}
     paths = ask.execute(
         "SELECT setting FROM pg_db_role_setting, unnest(setconfig) AS setting WHERE setting LIKE 'search_path=%geo%'"
         " UNION ALL SELECT setting FROM pg_settings WHERE name = 'search_path' AND setting LIKE '%geo%'"

@@ -11,6 +11,7 @@ from graticule.core.models.fields import (
     APPEND,
     CHANGE,
     FULL,
+    READ,
     AssetKey,
     CreatedAt,
     ErrorText,
@@ -28,7 +29,7 @@ from graticule.core.models.fields import (
     granted,
 )
 from graticule.core.states import ApprovalState, ClearanceState, ProcessingState, RequestStatus
-from graticule.core.table import Check, ForeignKey, Index, Row, Table
+from graticule.core.table import Check, DatabaseRole, ForeignKey, Index, Row, Table
 
 AssetPrefix = Annotated[str, Field(max_length=32, pattern=r"^[0-9a-f]{8,32}$")]
 TableName = Annotated[str, Field(max_length=63, pattern=r"^[a-z][a-z0-9_]*$")]
@@ -209,7 +210,15 @@ class AssetVersion(Row):
             Index(("processing_state", "created_at DESC"), where="deleted_at IS NULL"),
             Index(("approval_state", "created_at DESC"), where="deleted_at IS NULL"),
             Index(("current_job_id",), where="current_job_id IS NOT NULL"),
+            Index(("stac_item_id",), where="stac_item_id IS NOT NULL", comment="Items that the catalogue may show."),
+            Index(("stac_collection_id",), where="stac_collection_id IS NOT NULL", comment="Likewise collections."),
             Index(("job_count DESC", "asset_id"), where="job_count > 1 AND deleted_at IS NULL"),
+            Index(
+                ("asset_id",),
+                where="exported_revision <> approved_revision",
+                name="asset_versions_outdated_copies",
+                comment="What the public sees in another revision than the one in service: few, and not for long.",
+            ),
             Index(
                 ("(coalesce(processing_completed_at, updated_at)) DESC", "asset_id DESC", "version_ordinal DESC"),
                 where="processing_state = 'failed' AND deleted_at IS NULL",
@@ -241,6 +250,7 @@ class AssetVersion(Row):
     rejection_reason: ErrorText | None = None
     revoked_at: Timestamp | None = Field(None, description="When an approved version was taken out of service.")
     approved_revision: int | None = Field(None, description="The revision in service; null when none is.")
+    first_approved_at: Timestamp | None = Field(None, description="When it came into service first; never cleared.")
     processing_state: ProcessingState = ProcessingState.QUEUED
     processing_started_at: Timestamp | None = None
     processing_completed_at: Timestamp | None = None
@@ -266,6 +276,7 @@ class AssetVersion(Row):
     external_blob_path: Path | None = None
     export_run_id: Name | None = None
     exported_revision: int | None = Field(None, description="The revision that was copied for the public.")
+    first_exported_at: Timestamp | None = Field(None, description="When the public could see it first; never cleared.")
     deleted_at: Timestamp | None = None
     deleted_by: Name | None = None
     created_at: CreatedAt
@@ -279,6 +290,14 @@ class AssetRevision(Row):
         name="asset_revisions",
         primary_key=("asset_id", "version_ordinal", "revision"),
         foreign_keys=(ForeignKey(("asset_id", "version_ordinal"), "asset_versions", ("asset_id", "version_ordinal")),),
+        indexes=(
+            Index(
+                ("(outputs ->> 'stac_item_id')",),
+                where="outputs ? 'stac_item_id'",
+                name="asset_revisions_stac_item",
+                comment="What the catalogue may show of it, while a newer revision awaits its approval.",
+            ),
+        ),
         grants=granted(orchestrator=APPEND),
     )
 
@@ -342,7 +361,7 @@ class ApiClient(Row):
             Check("has_role", "cardinality(roles) > 0"),
             Check("submitter_has_platform", "NOT ('submitter' = ANY (roles)) OR platform_id IS NOT NULL"),
         ),
-        grants=granted(orchestrator=FULL),
+        grants={**granted(orchestrator=FULL), DatabaseRole.SERVE_INTERNAL: READ},  # previews are for reviewers
     )
 
     client_id: Annotated[ClientId, Field(max_length=64)]
