@@ -169,6 +169,7 @@ def new_version(story: Story, ordinal: int, label: str, request: str, job: str) 
             "stac_item_id",
         ),
         *("stac_collection_id", "bbox", "external_blob_path", "export_run_id", "exported_revision"),
+        *("first_approved_at", "first_exported_at"),
         *("deleted_at", "deleted_by"),
     )
     return {
@@ -206,8 +207,9 @@ def made(story: Story, ordinal: int, revision: int, content: str) -> dict[str, A
     }
 
 
-def exported(story: Story, ordinal: int, revision: int) -> dict[str, Any]:
+def exported(story: Story, ordinal: int, revision: int, *, first: bool = True) -> dict[str, Any]:
     return {
+        **({"first_exported_at": A_MOMENT} if first else {}),
         "external_blob_path": blob(story, ordinal, revision).replace("silver", "external", 1),
         "export_run_id": f"run_{ordinal}_{revision}",
         "exported_revision": revision,
@@ -217,6 +219,7 @@ def exported(story: Story, ordinal: int, revision: int) -> dict[str, Any]:
 
 def approved(revision: int) -> dict[str, Any]:
     return {
+        "first_approved_at": A_MOMENT,
         "approval_state": "approved",
         "approved_revision": revision,
         "reviewer": REVIEWER,
@@ -292,7 +295,7 @@ def status_told(story: Story, request: str, ordinal: int, label: str, **more: An
 
 
 def urls(story: Story) -> dict[str, str]:
-    return {service: f"{SERVE_URL}/{service}/{story.asset_id}" for service in ("tiles", "stac")}
+    return {"tiles": f"{SERVE_URL}/tiles/{story.asset_id}"}
 
 
 def blob(story: Story, ordinal: int, revision: int) -> str:

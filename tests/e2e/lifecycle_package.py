@@ -36,6 +36,23 @@ nodes:
   end: {type: end}
 """
 
+# Workflows of one's own that take the place of those that are shipped.
+PUBLISHING_WORKFLOW = """
+workflow_id: {workflow}
+name: {workflow}
+version: 1
+inputs: {{{inputs}}}
+nodes:
+  start: {{type: start, next: {node}}}
+  {node}: {{handler: lifecycle.{node}, queue: container-tasks, params: {{{params}}}, next: end}}
+  end: {{type: end}}
+"""
+PUBLISHING_INPUTS = {
+    ("adf_export", "export"): {"version_ordinal": "integer", "revision": "integer", "blob_path": "string"},
+    ("adf_reversal", "reverse"): {"export_run_id": "string"},
+    ("unpublish", "unpublish"): {"versions": "array"},
+}
+
 PROCESSING = """
 import asyncio
 import hashlib
@@ -71,19 +88,19 @@ from graticule.handlers import HandlerContext, register_handler
 EXTERNAL = Path(__file__).with_name("external")
 
 
-@register_handler("publish.export", queue="container-tasks")
+@register_handler("lifecycle.export", queue="container-tasks")
 async def export(ctx: HandlerContext) -> dict[str, str]:
     run = f"run_{ctx.params['version_ordinal']}_{ctx.params['revision']}"
     (EXTERNAL / run).write_text(ctx.params["blob_path"])
     return {"external_blob_path": ctx.params["blob_path"].replace("silver", "external", 1), "export_run_id": run}
 
 
-@register_handler("publish.reverse", queue="container-tasks")
+@register_handler("lifecycle.reverse", queue="container-tasks")
 async def reverse(ctx: HandlerContext) -> None:
     (EXTERNAL / ctx.params["export_run_id"]).unlink()
 
 
-@register_handler("publish.unpublish", queue="container-tasks")
+@register_handler("lifecycle.unpublish", queue="container-tasks")
 async def unpublish(ctx: HandlerContext) -> None:
     for version in ctx.params["versions"]:
         if version["export_run_id"]:
@@ -101,6 +118,11 @@ class LifecyclePackage:
             made.mkdir(parents=True)
         (self.workflows / "raster_ingest.yaml").write_text(WORKFLOW)
         (self.workflows / "vector_ingest.yaml").write_text(UNHANDLED)
+        for (workflow, node), inputs in PUBLISHING_INPUTS.items():
+            declared = ", ".join(f"{name}: {{type: {kind}}}" for name, kind in inputs.items())
+            params = ", ".join(f'{name}: "{{{{ inputs.{name} }}}}"' for name in inputs)
+            text = PUBLISHING_WORKFLOW.format(workflow=workflow, node=node, inputs=declared, params=params)
+            (self.workflows / f"{workflow}.yaml").write_text(text)
         self._install("lifecycle_processing", PROCESSING)
 
     @property

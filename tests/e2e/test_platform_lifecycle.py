@@ -338,7 +338,7 @@ def _second_version_becomes_public_without_handlers(story: Story) -> None:
     version = approved(2) | {"job_count": 3}
     assert rows.named(answer) == story.change_for_reviewer(asset, 1, version)
     story.platform.until_job(rows, "export 1", "failed")
-    reason = "This worker has no handler 'publish.export'; another one may have it."
+    reason = "This worker has no handler 'lifecycle.export'; another one may have it."
     assert rows.news() == {
         "asset": {"it": asset},
         "versions": {1: version},
@@ -372,8 +372,8 @@ def _withdrawals_failed_by_name(platform: RunningPlatform, reversed_early: Asset
     platform.until_job(reversed_early, "reversal 1", "failed")
     platform.until_job(unpublished, "unpublish 1", "failed")
     for rows, event, handler in (
-        (reversed_early, "asset_reversal_failed", "publish.reverse"),
-        (unpublished, "asset_unpublish_failed", "publish.unpublish"),
+        (reversed_early, "asset_reversal_failed", "lifecycle.reverse"),
+        (unpublished, "asset_unpublish_failed", "lifecycle.unpublish"),
     ):
         error = f"This worker has no handler '{handler}'; another one may have it."
         assert rows.events()[-1] == (event, 0, AN_ORCHESTRATOR, {"error": error})
@@ -413,12 +413,12 @@ def _public_no_more(story: Story) -> None:
         "version": 8,
         **TOUCHED,
     }
-    version = {"job_count": 4, **TOUCHED}
+    version = {"job_count": 4, "exported_revision": None, **TOUCHED}
     assert rows.named(answer) == story.change_for_reviewer(asset, 1, version, warning=WARNING)
     story.until_done("reversal 1")
     assert rows.news() == {
         "asset": {"it": asset},
-        "versions": {1: version | {"external_blob_path": None, "export_run_id": None, "exported_revision": None}},
+        "versions": {1: version | {"external_blob_path": None, "export_run_id": None}},
         "jobs": {"reversal 1": job("reversal 1", "adf_reversal", 1, REVIEWER)},
         "events": [
             ("asset_clearance_changed", None, REVIEWER, {"before": "public", "clearance_state": "ouo"}),
@@ -450,7 +450,7 @@ def _public_again(story: Story) -> None:
     story.until_done("export 2")
     assert rows.news() == {
         "asset": {"it": asset},
-        "versions": {1: version | exported(story, 1, 2)},
+        "versions": {1: version | exported(story, 1, 2, first=False)},
         "jobs": {"export 2": job("export 2", "adf_export", 1, REVIEWER)},
         "events": [
             ("asset_clearance_changed", None, REVIEWER, {"before": "ouo", "clearance_state": "public"}),
@@ -471,6 +471,7 @@ def _second_version_is_revoked(story: Story) -> None:
         "reviewed_at": A_MOMENT,
         "rejection_reason": "Wrong place.",
         "revoked_at": A_MOMENT,
+        "exported_revision": None,
         "job_count": 6,
         **TOUCHED,
     }
@@ -486,7 +487,7 @@ def _second_version_is_revoked(story: Story) -> None:
         "asset": {"it": asset},
         "versions": {
             0: {"job_count": 2, **exported(story, 0, 1)},
-            1: version | {"external_blob_path": None, "export_run_id": None, "exported_revision": None},
+            1: version | {"external_blob_path": None, "export_run_id": None},
         },
         "jobs": {
             "reversal 2": job("reversal 2", "adf_reversal", 1, REVIEWER),

@@ -21,6 +21,7 @@ DEFAULT_QUEUE: Final = "functionapp-tasks"
 DEFAULT_TIMEOUT_SECONDS: Final = 3600
 BUILT_IN: Final = (
     "graticule.handlers.examples",
+    "graticule.handlers.publish.handlers",
     "graticule.handlers.raster.catalogue",
     "graticule.handlers.raster.cogs",
     "graticule.handlers.raster.copying",

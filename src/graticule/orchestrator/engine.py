@@ -13,10 +13,12 @@ from graticule.handlers.registry import known_handlers
 from graticule.orchestrator.deliveries import Deliveries
 from graticule.orchestrator.loop import OrchestratorLoop
 from graticule.orchestrator.membership import new_owner_id
+from graticule.orchestrator.renewals import Renewals
 from graticule.repositories.database import Database
 from graticule.services.deliveries import CallbackSender
 from graticule.services.jobs import JobService
 from graticule.services.outputs import OutputStore
+from graticule.services.publishing import CopyRenewal, PublishingJobs
 from graticule.services.steps import StepService
 from graticule.services.workflow_library import workflow_folders
 from graticule.services.workflows import Workflows
@@ -35,11 +37,12 @@ class Engine:
     loop: OrchestratorLoop
     loop_database: Database
     deliveries: Deliveries
+    renewals: Renewals
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Let the loop run beside the caller, and callbacks be sent."""
-        async with self.loop_database, self.loop.running(), self.deliveries.running():
+        """Let the loop run beside the caller, callbacks be sent, and copies for the public be renewed."""
+        async with self.loop_database, self.loop.running(), self.deliveries.running(), self.renewals.running():
             yield
 
 
@@ -58,14 +61,16 @@ def create_engine(settings: Settings, database: Database, url: str) -> Engine:
         clock=database.clock,
     )
     steps, loop_steps = (StepService(each, owner_id, outputs, limits) for each in (database, loop_database))
+    jobs = JobService(database, steps, workflows, callback_allow=settings.callback_allow)
     loop_jobs = JobService(loop_database, loop_steps, workflows, callback_allow=settings.callback_allow)
     return Engine(
         workflows=workflows,
-        jobs=JobService(database, steps, workflows, callback_allow=settings.callback_allow),
+        jobs=jobs,
         outputs=outputs,
         loop=OrchestratorLoop(settings, loop_database, url, loop_steps, loop_jobs),
         loop_database=loop_database,
         deliveries=Deliveries(CallbackSender(database, settings), url, settings),
+        renewals=Renewals(CopyRenewal(database, PublishingJobs(jobs, workflows)), settings),
     )
 
 

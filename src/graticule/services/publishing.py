@@ -2,22 +2,27 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Final
 
 from pydantic import JsonValue
 
+from graticule.core.fault_points import Commit
 from graticule.core.ids import AssetId, JobId
 from graticule.core.models import AssetVersion
 from graticule.core.models.engine import JobPurpose
 from graticule.core.models.platform import UrlMode
-from graticule.repositories.assets import AssetRepository, AssetRevisionRepository
+from graticule.core.permissions import Caller
+from graticule.repositories.assets import AssetRepository, AssetRevisionRepository, AssetVersionRepository
+from graticule.repositories.database import Database
 from graticule.repositories.steps import AssetWork
-from graticule.services.asset_changes import AssetUnderChange
+from graticule.services.asset_changes import AssetUnderChange, loaded
 from graticule.services.jobs import JobService, Submission
 from graticule.services.workflow_choice import OUTPUTS, PUBLISHING, publishing_inputs
 from graticule.services.workflows import Workflows
 
 EXTERNAL = (JobPurpose.EXPORT, JobPurpose.REVERSAL)
 COPY = ("external_blob_path", "export_run_id")
+OURSELVES: Final = Caller("orchestrator", frozenset())
 
 
 class PublishingJobs:
@@ -40,10 +45,20 @@ class PublishingJobs:
                 job_id = await self._export(change, version, now)
         return job_id
 
+    async def renew(self, change: AssetUnderChange, now: datetime) -> list[JobId]:
+        """Copy anew what was processed again while it was public; give the jobs."""
+        outdated = await AssetRepository(change.connection).outdated_copies(AssetId(change.asset.asset_id))
+        return [await self._export(change, change.versions[ordinal], now) for _, ordinal in outdated]
+
     async def reverse(self, change: AssetUnderChange, versions: list[AssetVersion], now: datetime) -> JobId | None:
-        """Remove the external copies of those versions that may have some; give the last job."""
+        """Remove the external copies of those versions that may have some; give the last job.
+
+        From now on the public sees none of them, however long it takes to remove them.
+        """
         job_id, assets = None, AssetRepository(change.connection)
         for version in versions:
+            if withdrawn := await AssetVersionRepository(change.connection).withdraw_copies(version, now):
+                change.written(withdrawn)
             if await assets.needs_reversal(AssetId(version.asset_id), version.version_ordinal):
                 await change.cancel_jobs(now, version.version_ordinal, EXTERNAL)
                 job_id = await self._start(change, JobPurpose.REVERSAL, version, [version])
@@ -82,14 +97,42 @@ class PublishingJobs:
         return prepared.job_id
 
 
+class CopyRenewal:
+    """Lets the copies for the public follow a revision that came into service without a decision.
+
+    A version that is processed again keeps its approval if its content is the same. Any number of instances may look
+    for such versions: what is to be done is decided with the asset locked.
+    """
+
+    def __init__(self, database: Database, publishing: PublishingJobs) -> None:
+        self._database = database
+        self._publishing = publishing
+
+    async def assets(self) -> list[AssetId]:
+        """Give the assets that have outdated copies; some of them, if there are many."""
+        async with self._database.connection() as connection:
+            found = await AssetRepository(connection).outdated_copies()
+        return list(dict.fromkeys(asset_id for asset_id, _ in found))
+
+    async def renew(self, asset_id: AssetId) -> list[JobId]:
+        """Start the export of what is outdated still; give the jobs."""
+        async with self._database.transaction(Commit.CHANGE_ASSET) as connection:
+            await AssetRepository(connection).lock(asset_id)
+            change = await loaded(connection, asset_id, OURSELVES)
+            return await self._publishing.renew(change, self._database.now())
+
+
 async def _in_service(change: AssetUnderChange, version: AssetVersion) -> AssetVersion:
-    """Give a version with the outputs of its approved revision, which a newer one may have succeeded."""
+    """Give a version with the outputs of its approved revision, which a newer one may have succeeded.
+
+    The copy for the public is the one that there is now.
+    """
     if version.approved_revision in {None, version.revision}:
         return version
     logged = await AssetRevisionRepository(change.connection).get(
         asset_id=version.asset_id, version_ordinal=version.version_ordinal, revision=version.approved_revision
     )
-    outputs = {name: logged.outputs.get(name) for name in OUTPUTS}
+    outputs = {name: logged.outputs.get(name) for name in OUTPUTS if name not in COPY}
     return version.model_copy(update={**outputs, "revision": logged.revision})
 
 

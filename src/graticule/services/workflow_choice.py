@@ -5,7 +5,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from graticule.core.asset_names import output_names
+from graticule.core.asset_names import OutputNames, output_names
 from graticule.core.errors import InvalidInput
 from graticule.core.exchange import PlatformSubmission
 from graticule.core.ids import PlatformId
@@ -50,14 +50,7 @@ def ingest_inputs(
     graph: Graph, asked: PlatformSubmission, asset: GeospatialAsset, *, ordinal: int, revision: int
 ) -> dict[str, JsonValue]:
     """Give a workflow those of our inputs that it declares, and the caller's options, which it must declare."""
-    names = output_names(
-        PlatformId(asset.platform_id),
-        asset.short_id or asset.asset_id,
-        {name: value for name, value in asset.platform_refs.items() if isinstance(value, str | int)},
-        label=asked.version_label,
-        ordinal=ordinal,
-        revision=revision,
-    )
+    names = _names(asset, asked.version_label, ordinal, revision)
     ours: dict[str, JsonValue] = {
         "container_name": asked.container_name,
         "blob_name": asked.file_name,
@@ -86,21 +79,35 @@ def publishing_inputs(
     graph: Graph, asset: GeospatialAsset, versions: list[AssetVersion], copies: list[dict[str, JsonValue]]
 ) -> dict[str, JsonValue]:
     """Give a workflow that publishes or withdraws those of our inputs that it declares; the last version is the one."""
-    of_versions = [_outputs(version) for version in versions]
+    of_versions = [_outputs(asset, version) for version in versions]
     ours: dict[str, JsonValue] = {
         "asset_id": asset.asset_id,
         "platform_id": asset.platform_id,
         "data_type": asset.data_type,
         **(of_versions[-1] if of_versions else {}),
+        "exported_revision": versions[-1].exported_revision if versions else None,
         "versions": [*of_versions],
         "copies": [*copies],
     }
     return {name: value for name, value in ours.items() if name in graph.inputs and value is not None}
 
 
-def _outputs(version: AssetVersion) -> dict[str, JsonValue]:
+def _names(asset: GeospatialAsset, label: str, ordinal: int, revision: int) -> OutputNames:
+    return output_names(
+        PlatformId(asset.platform_id),
+        asset.short_id or asset.asset_id,
+        {name: value for name, value in asset.platform_refs.items() if isinstance(value, str | int)},
+        label=label,
+        ordinal=ordinal,
+        revision=revision,
+    )
+
+
+def _outputs(asset: GeospatialAsset, version: AssetVersion) -> dict[str, JsonValue]:
+    names = _names(asset, version.version_label, version.version_ordinal, version.revision)
     return {
         "version_ordinal": version.version_ordinal,
         "revision": version.revision,
+        "version_prefix": names.blob_prefix.rpartition("/")[0],
         **{name: getattr(version, name) for name in OUTPUTS},
     }

@@ -36,7 +36,7 @@ from graticule.core.states import JobStatus, ProcessingState, RequestStatus
 from graticule.repositories.assets import AssetRepository, AssetRevisionRepository, AssetVersionRepository
 from graticule.repositories.database import Database
 from graticule.repositories.requests import RequestRepository
-from graticule.services.publishing import PublishingJobs
+from graticule.services.publishing import CopyRenewal, PublishingJobs
 from graticule.services.reviews import ReviewService
 from graticule.services.submissions import SubmissionService
 
@@ -63,7 +63,7 @@ WORKFLOWS = (
     flow(WORK, workflow_id="raster_ingest", inputs=f"{{{SOURCE}, blob_prefix: {{type: string}}}}"),
     flow(WORK, workflow_id="vector_ingest", inputs=f"{{{SOURCE}, table_name: {{type: string}}}}"),
     flow("\n  start: {type: start, next: end}", workflow_id="process_large_raster", inputs=f"{{{SOURCE}}}"),
-    _published("adf_export", ONE_VERSION),
+    _published("adf_export", f"{ONE_VERSION}, exported_revision: {{type: integer}}"),
     _published("adf_reversal", ONE_VERSION),
     _published("unpublish", "versions: {type: array}"),
 )
@@ -112,7 +112,9 @@ class Desk:
         self.bench = Bench(pool, folder, *WORKFLOWS)
         shelf: Any = Shelf(*WORKFLOWS)
         self.submissions = SubmissionService(pool, self.bench.jobs, shelf)
-        self.reviews = ReviewService(pool, PublishingJobs(self.bench.jobs, shelf))
+        publishing = PublishingJobs(self.bench.jobs, shelf)
+        self.reviews = ReviewService(pool, publishing)
+        self.renewal = CopyRenewal(pool, publishing)
 
     # What callers do
 

@@ -1,15 +1,19 @@
 """Copies for the public: which jobs a decision starts, with which outputs, and what their ends mean."""
 
+import asyncio
 from typing import Any
 
 import pytest
-from tests.integration.services.desk import Desk
+from tests.integration.services.desk import REFS, Desk
 
+from graticule.config import Settings
 from graticule.core.errors import Refused
-from graticule.core.ids import JobId
+from graticule.core.ids import AssetId, JobId
 from graticule.core.models import Job
 from graticule.core.models.engine import JobPurpose
 from graticule.core.states import ClearanceState, JobStatus
+from graticule.orchestrator.renewals import Renewals
+from graticule.services.publishing import CopyRenewal
 
 EXPORT, REVERSAL, UNPUBLISH = JobPurpose.EXPORT, JobPurpose.REVERSAL, JobPurpose.UNPUBLISH
 OUTSIDE = (EXPORT, REVERSAL, UNPUBLISH)
@@ -274,14 +278,70 @@ async def test_a_failed_export_does_not_go_on_when_its_version_is_public_no_more
         await desk.bench.jobs.resume(export)
 
 
-async def test_a_failed_unpublication_does_not_go_on_when_the_asset_was_revived(desk: Desk) -> None:
-    asset_id = await desk.approved()
+async def test_a_failed_unpublication_goes_on_with_its_versions_when_the_asset_was_revived(desk: Desk) -> None:
+    asset_id = await desk.exported("V1")
     withdrawn = (await desk.unpublish(asset_id)).job_id
     assert withdrawn is not None
     await desk.fail(withdrawn)
-    await desk.submit("V1")
-    with pytest.raises(Refused, match="revived"):
-        await desk.bench.jobs.resume(withdrawn)
+    await desk.exported("V2", content="b")
+    await desk.bench.jobs.resume(withdrawn)
+    await desk.finish(withdrawn)
+    assert await copies(desk, asset_id) == [None, "V2"]
+
+
+@pytest.mark.parametrize("reversal_ends", ["late", "failed", "cancelled"])
+async def test_a_withdrawn_revision_stays_withdrawn_when_the_next_one_is_approved(
+    desk: Desk, reversal_ends: str
+) -> None:
+    asset_id = await desk.exported("V1")
+    reversal = (await desk.clear(asset_id, "ouo")).job_id
+    await ended(desk, reversal, reversal_ends)
+    await desk.process(await desk.submit("V1", overwrite=True), "b")
+    await desk.approve(asset_id, "public")
+    version = await desk.version(asset_id)
+    assert (version.exported_revision, version.external_blob_path) == (None, "V1"), "what is removed is known"
+    export = await last(desk, asset_id, EXPORT)
+    assert told(export, "revision", "exported_revision") == (2, None), "nothing is kept"
+    await desk.finish(export.job_id, {"external_blob_path": "V1 anew"})
+    assert (await desk.version(asset_id)).exported_revision == 2
+
+
+@pytest.mark.parametrize("reversal_ends", ["late", "failed", "cancelled"])
+@pytest.mark.parametrize("export_ends", ["completed", "late", "failed", "cancelled"])
+async def test_what_is_public_again_is_exported_again_however_its_jobs_ended(
+    desk: Desk, export_ends: str, reversal_ends: str
+) -> None:
+    asset_id = await desk.approved("V1", "public")
+    await ended(desk, (await last(desk, asset_id, EXPORT)).job_id, export_ends)
+    reversal = (await desk.clear(asset_id, "ouo")).job_id
+    await ended(desk, reversal, reversal_ends)
+    assert (await desk.version(asset_id)).exported_revision is None
+    export = (await desk.clear(asset_id, "public")).job_id
+    await desk.finish(export, {"external_blob_path": "V1"})
+    await desk.end_cancelled()
+    assert (await desk.version(asset_id)).exported_revision == 1
+    assert (await outside(desk, asset_id))[-1] == (EXPORT, 0, JobStatus.COMPLETED)
+
+
+async def ended(desk: Desk, job_id: JobId | None, how: str) -> None:
+    assert job_id is not None
+    if how == "completed":
+        await desk.finish(job_id)
+    elif how == "failed":
+        await desk.fail(job_id)
+    elif how == "cancelled":
+        await desk.bench.jobs.cancel(job_id, "operator")
+        await desk.end_cancelled()
+
+
+async def test_an_export_is_told_which_copy_the_public_reads(desk: Desk) -> None:
+    asset_id = await desk.exported("V1")
+    assert told(await last(desk, asset_id, EXPORT), "exported_revision", "external_blob_path") == (None, None)
+    await desk.process(await desk.submit("V1", overwrite=True), "b")
+    await desk.process(await desk.submit("V1", overwrite=True), "c")
+    await desk.approve(asset_id, "public")
+    export = await last(desk, asset_id, EXPORT)
+    assert told(export, "revision", "exported_revision", "external_blob_path") == (3, 1, "V1")
 
 
 async def test_what_removes_copies_is_told_of_those_of_earlier_revisions(desk: Desk) -> None:
@@ -322,3 +382,94 @@ async def test_the_version_that_is_named_is_exported(desk: Desk) -> None:
     await desk.approved("V2")
     await desk.approve(asset_id, "public", 0)
     assert sorted(job.version_ordinal or 0 for job in await desk.jobs(asset_id, EXPORT)) == [0, 1]
+
+
+async def renewed(desk: Desk) -> list[JobId]:
+    """Let an orchestrator look for outdated copies, and give the exports that it starts."""
+    return [job_id for asset_id in await desk.renewal.assets() for job_id in await desk.renewal.renew(asset_id)]
+
+
+async def test_the_copies_follow_a_revision_that_keeps_its_approval(desk: Desk) -> None:
+    asset_id = await desk.exported("V1")
+    again = await desk.reprocess(asset_id)
+    assert await renewed(desk) == [], "it is being made"
+    await desk.process(again)
+    (job_id,) = await renewed(desk)
+    export = await last(desk, asset_id, EXPORT)
+    assert (export.job_id, export.submitted_by) == (job_id, "orchestrator")
+    assert told(export, "revision", "exported_revision", "blob_path") == (2, 1, "silver/v0/r2/cog.tif")
+    assert await renewed(desk) == [], "it is under way"
+    await desk.finish(job_id, {"external_blob_path": "V1 anew"})
+    assert (await desk.version(asset_id)).exported_revision == 2
+    assert await renewed(desk) == []
+
+
+@pytest.mark.parametrize("how", ["failed", "cancelled"])
+async def test_an_export_that_did_not_succeed_is_not_begun_again_by_itself(desk: Desk, how: str) -> None:
+    asset_id = await desk.exported("V1")
+    await desk.process(await desk.reprocess(asset_id))
+    (job_id,) = await renewed(desk)
+    await ended(desk, job_id, how)
+    assert await renewed(desk) == []
+    await desk.process(await desk.reprocess(asset_id))
+    assert len(await renewed(desk)) == 1, "the next revision is another matter"
+
+
+async def test_a_revision_that_awaits_its_approval_is_not_for_the_public(desk: Desk) -> None:
+    asset_id = await desk.exported("V1")
+    await desk.process(await desk.reprocess(asset_id), "b")
+    assert (await desk.version(asset_id)).approval_state == "pending_review"
+    assert await renewed(desk) == []
+
+
+@pytest.mark.parametrize("deed", ["clear", "revoke", "delete", "unpublish"])
+async def test_what_was_withdrawn_is_not_renewed(desk: Desk, deed: str) -> None:
+    asset_id = await desk.exported("V1")
+    await desk.process(await desk.reprocess(asset_id))
+    assert await desk.renewal.assets() == [asset_id]
+    given: dict[str, list[Any]] = {"clear": ["ouo"], "delete": [0]}
+    await getattr(desk, deed)(asset_id, *given.get(deed, []))
+    assert await desk.renewal.assets() == []
+    await desk.execute("UPDATE dagapp.asset_versions SET exported_revision = 1")  # as an older release left it
+    assert await desk.renewal.renew(AssetId(asset_id)) == [], "whoever saw it before looks again"
+
+
+async def test_what_the_public_s_addresses_do_not_reach_is_renewed_when_they_do(desk: Desk) -> None:
+    asset_id = await desk.exported("V1")
+    await desk.exported("V2", content="b")
+    await desk.process(await desk.reprocess(asset_id, 0))
+    assert await renewed(desk) == []
+    await desk.set_url_mode(asset_id, "all_versions")
+    assert told(await last(desk, asset_id, EXPORT), "version_ordinal", "revision") == (0, 2)
+    assert await renewed(desk) == [], "the decision has begun it"
+
+
+async def test_of_many_who_renew_one_does(desk: Desk) -> None:
+    asset_id = await desk.exported("V1")
+    await desk.process(await desk.reprocess(asset_id))
+    started = await asyncio.gather(*(desk.renewal.renew(AssetId(asset_id)) for _ in range(4)))
+    assert sorted(len(each) for each in started) == [0, 0, 0, 1]
+
+
+async def test_an_orchestrator_renews_copies_and_one_that_cannot_be_renewed_holds_up_no_other(desk: Desk) -> None:
+    bad, good = [await desk.exported("V1", platform_refs=REFS | {"resource_id": each}) for each in ("bad", "good")]
+    for asset_id in (bad, good):
+        await desk.process(await desk.reprocess(asset_id))
+    done, tried = asyncio.Event(), list[str]()
+
+    class Breaking(CopyRenewal):
+        async def renew(self, asset_id: AssetId) -> list[JobId]:
+            tried.append(asset_id)
+            if asset_id == bad:
+                raise LookupError("it cannot be read")
+            started = await super().renew(asset_id)
+            done.set()
+            return started
+
+    settings = Settings(orchestrator_poll_interval=0.05)
+    async with Renewals(Breaking(desk.pool, desk.reviews._publishing), settings).running(), asyncio.timeout(10):
+        await done.wait()
+        while tried.count(bad) < 2:  # noqa: ASYNC110 - it goes on by itself
+            await asyncio.sleep(0.01)
+    assert told(await last(desk, good, EXPORT), "revision") == (2,)
+    assert len(await desk.jobs(bad, EXPORT)) == 1

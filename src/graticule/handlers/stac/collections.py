@@ -12,6 +12,7 @@ from graticule.repositories.catalogue import Coverage
 
 LICENSE: Final = "other"
 EVERYWHERE: Final = [-180.0, -90.0, 180.0, 90.0]
+CLOSE: Final = 1e-6  # degrees: what rounding makes of one place
 ANY_TIME: Final[list[list[datetime | None]]] = [[None, None]]
 _ASSETS: Final[dict[str, Document]] = {
     DATA: {"title": "Raster", "type": MediaType.COG.value, "roles": ["data"]},
@@ -64,9 +65,10 @@ def _boxes(coverage: Coverage) -> list[list[float]]:
     """
     west, south, east, north = _rounded(coverage.box)
     begin, _, end, _ = _rounded(coverage.shifted_box)
-    if end <= 180 or end - begin >= east - west:
+    crosses = begin < 180 - CLOSE and end > 180 + CLOSE
+    if not crosses or end - begin > east - west - CLOSE:
         return [[west, south, east, north]]
-    return [[west, south, east, north], [begin, south, 180.0, north], [-180.0, south, end - 360, north]]
+    return [[west, south, east, north], [begin, south, 180.0, north], [-180.0, south, round(end - 360, 9), north]]
 
 
 def _rounded(box: Sequence[float]) -> list[float]:

@@ -52,6 +52,22 @@ def test_across_the_antimeridian_the_parts_stand_beside_the_whole() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("box", "shifted"),
+    [
+        # Adding 360 takes the last digits, and the shifted box may come out as the narrower one.
+        ([-61.38, 14, -61.01, 15], [298.620000001, 14, 298.989999999, 15]),
+        ([-61.38, 14, -61.01, 15], [298.62001, 14, 298.98999, 15]),
+        ([170.0, 14, 180.0, 15], [170.000000002, 14, 180.000000001, 15]),
+        ([-180.0, 14, -170.0, 15], [179.999999999, 14, 189.999999998, 15]),
+        ([-10.0, 14, 10.0, 15], [0.0, 14, 359.0, 15]),
+    ],
+)
+def test_what_only_lies_beside_the_antimeridian_is_one_box(box: list[float], shifted: list[float]) -> None:
+    covered = covering(new_collection("c", TEXT), _coverage(box, shifted))
+    assert covered["extent"]["spatial"]["bbox"] == [box]
+
+
 def test_a_collection_without_items_stays_as_it_is() -> None:
     made = new_collection("c", TEXT)
     assert covering(made, None) == made

@@ -1,0 +1,1 @@
+"""Copies for the public: made of what is approved, and removed again."""

@@ -1,0 +1,133 @@
+"""What the public is told: of the platform's own documents what is named here, with addresses of the public's zone.
+
+A list of what is told, rather than of what is not: a property that is new tomorrow is not public by accident.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from graticule.core.errors import InvalidInput
+from graticule.handlers.publish.inputs import PUBLIC, Export
+
+Document = dict[str, Any]
+# An item tells whose copy it is, by what stands in the public addresses anyway. The partner's own identifiers, the
+# software and the lineage, which names the source in the internal zone, are not told.
+_PROPERTIES: Final = frozenset(
+    {"title", "description", "keywords", "license", "providers", "gsd", "created", "updated"}
+    | {"datetime", "start_datetime", "end_datetime"}
+)
+_ASSET: Final = frozenset({"title", "description", "type", "roles", "bands", "gsd"})
+_EXTENSIONS: Final = ("proj:", "raster:", "file:", "eo:", "view:")
+_EXTENSION_URLS: Final = ("/projection/", "/raster/", "/file/", "/eo/", "/view/")
+_ITEM: Final = ("type", "stac_version", "id", "geometry", "bbox")
+_COLLECTION: Final = frozenset(
+    {"type", "stac_version", "title", "description", "license", "keywords", "providers", "item_assets", "extent"}
+)
+_MOSAIC: Final = (
+    *("mosaicjson", "name", "version", "minzoom", "maxzoom", "quadkey_zoom", "bounds", "center"),
+    *("asset_type", "data_type", "colormap", "layers"),
+)
+_SCHEME: Final = (
+    *("type", "name", "target_crs", "grid", "grid_size", "tile_size", "overlap", "raster_type", "bands"),
+    *("compression", "features"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A blob of the public's zone: of which one it is a copy, and what it is."""
+
+    source: str
+    path: str
+    size: int
+    sha256: str | None  # None when nobody had to know it
+
+
+def public_mosaic(text: bytes, source_prefix: str, target_prefix: str) -> bytes:
+    """Give a MosaicJSON that names the copies of its tiles."""
+    mosaic = _object(text, "mosaic")
+    squares: Mapping[str, list[str]] = mosaic["tiles"]
+    if strange := next(
+        (path for paths in squares.values() for path in paths if not path.startswith(source_prefix)), ""
+    ):
+        raise InvalidInput(f"The mosaic names a tile that is not its own: {strange[:200]!r}.")
+    start = len(source_prefix)
+    tiles = {square: [target_prefix + path[start:] for path in paths] for square, paths in squares.items()}
+    return orjson.dumps({**{name: mosaic[name] for name in _MOSAIC if name in mosaic}, "tiles": tiles})
+
+
+def public_scheme(text: bytes) -> bytes:
+    """Give a tile grid without what the tiles were made of."""
+    scheme = _object(text, "tile grid")
+    return orjson.dumps({name: scheme[name] for name in _SCHEME if name in scheme})
+
+
+def public_item(item: Document, collection_id: str, exported: Export, copies: Mapping[str, Copied]) -> Document:
+    """Give the item of the copies; what it had beside them is left out."""
+    properties = {name: value for name, value in item["properties"].items() if _is_told(name, _PROPERTIES)}
+    properties |= {f"platform:{name}": getattr(exported, name) for name in ("asset_id", "version_ordinal", "revision")}
+    assets = {key: _asset(each, copies[each["href"]]) for key, each in item["assets"].items() if each["href"] in copies}
+    if item["assets"] and not assets:
+        raise InvalidInput(f"The item {item['id']!r} speaks of other files than those that are exported.")
+    extensions = item.get("stac_extensions", [])
+    return {
+        **{name: item[name] for name in _ITEM if name in item},
+        "collection": collection_id,
+        "stac_extensions": [url for url in extensions if any(part in url for part in _EXTENSION_URLS)],
+        "properties": properties,
+        "assets": assets,
+        "links": [
+            _link(link, collection_id) for link in item.get("links", []) if link["rel"] in {"collection", "tilejson"}
+        ],
+    }
+
+
+def public_collection(collection: Document) -> Document:
+    """Give the collection of the copies, still with the extent of the originals."""
+    told = {name: value for name, value in collection.items() if name in _COLLECTION}
+    links = [link for link in collection.get("links", []) if link["rel"] == "license"]
+    return {**told, "id": f"{collection['id']}{PUBLIC}", "links": links, "stac_extensions": []}
+
+
+def checksum_of(sha256: str) -> str:
+    """Write a SHA-256 as items have it: a multihash begins with the function, and the number of bytes."""
+    return f"1220{sha256}"
+
+
+def sha256_of(data: bytes) -> str:
+    """Give the SHA-256 of a document."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def _asset(asset: Document, copy: Copied) -> Document:
+    told = {name: value for name, value in asset.items() if _is_told(name, _ASSET)}
+    told["href"] = copy.path
+    if "file:size" in told:
+        told["file:size"] = copy.size
+    if "file:checksum" in told and copy.sha256 is not None:
+        told["file:checksum"] = checksum_of(copy.sha256)
+    return told
+
+
+def _link(link: Document, collection_id: str) -> Document:
+    if link["rel"] != "collection":
+        return link
+    return {"rel": "collection", "href": f"/stac/collections/{collection_id}", "type": "application/json"}
+
+
+def _is_told(name: str, names: frozenset[str]) -> bool:
+    return name in names or name.startswith(_EXTENSIONS)
+
+
+def _object(text: bytes, what: str) -> Document:
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        found = None
+    if not isinstance(found, dict):
+        raise InvalidInput(f"The {what} cannot be read.")
+    return found

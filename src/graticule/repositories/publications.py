@@ -1,0 +1,224 @@
+"""Copies for the public: one holder at a time makes or removes those of a version, while a decision asks for it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import md5
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from psycopg import sql
+
+from graticule.core.errors import ConfigurationError, Conflict, NotFound
+from graticule.core.ids import JobId
+from graticule.core.models.engine import JobPurpose
+from graticule.repositories.catalogue import CatalogueRepository
+from graticule.repositories.database import Connection, Database
+from graticule.repositories.errors import domain_errors
+from graticule.repositories.queries import load_queries
+
+QUERIES = load_queries("publications.sql")
+ORIGINALS: Final = "geo"
+COPIES: Final = "external"
+HOLDERS: Final = 3  # of a process at once: each keeps a connection for as long as it copies
+ASK_AGAIN_SECONDS: Final = 0.2
+Pause = Callable[[float], Awaitable[None]]
+
+_holders: WeakKeyDictionary[Database, asyncio.Semaphore] = WeakKeyDictionary()
+
+
+class Unwanted(Conflict):
+    """No decision asks for what the job does, or not any more."""
+
+    code = "job_superseded"
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """What a job does to the copies of a version."""
+
+    job_id: JobId
+    purpose: JobPurpose
+    asset_id: str
+    version_ordinal: int
+
+    @property
+    def version(self) -> dict[str, Any]:
+        """The version, as parameters of a query."""
+        return {"asset_id": self.asset_id, "version_ordinal": self.version_ordinal}
+
+
+class PublicationHold:
+    """The copies of a version, which nobody else touches until this transaction ends."""
+
+    def __init__(self, connection: Connection, deed: Deed, now: datetime) -> None:
+        self.connection = connection
+        self.deed = deed
+        self.now = now
+
+    async def confirm(self) -> None:
+        """Make sure that the version is still held, and that what is done to it is still wanted."""
+        parameters = {**self.deed.version, "job_id": self.deed.job_id, "purpose": self.deed.purpose.value}
+        (row,) = await self._asked("why_unwanted", parameters)
+        if row["reason"]:
+            raise Unwanted(f"The job must not go on: {row['reason']}.")
+
+    async def runs(self) -> list[str]:
+        """Give the runs in Azure Data Factory of exports of the version that did not complete."""
+        return [row["run_id"] for row in await self._asked("runs_of_exports", self.deed.version)]
+
+    async def item(self, collection_id: str, item_id: str) -> dict[str, Any] | None:
+        """Give an item of the catalogue, or None."""
+        (row,) = await self._asked("find_original", {"collection_id": collection_id, "item_id": item_id})
+        found: dict[str, Any] | None = row["content"]
+        return found
+
+    async def _asked(self, query: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
+        """Ask, and let what was locked for that be free again: a hold lasts long, and others change tables."""
+        with domain_errors(query.replace("_", " ")):
+            async with self.connection.transaction(force_rollback=True):
+                return await (await self.connection.execute(QUERIES[query], parameters)).fetchall()
+
+
+@asynccontextmanager
+async def holding(database: Database, deed: Deed, pause: Pause) -> AsyncIterator[PublicationHold]:
+    """Wait until nobody holds the version, and hold it; what is written on its connection is committed at the end.
+
+    Whoever waits keeps no connection; `pause` waits a moment, or raises when nobody waits for the task any more.
+    """
+    async with AsyncExitStack() as stack:
+        holders = _holders.setdefault(database, asyncio.Semaphore(HOLDERS))
+        while holders.locked():
+            await pause(ASK_AGAIN_SECONDS)
+        await stack.enter_async_context(holders)
+        while (held := await _tried(database, deed, stack)) is None:
+            await pause(ASK_AGAIN_SECONDS)
+        await held.confirm()
+        yield held
+
+
+async def _tried(database: Database, deed: Deed, stack: AsyncExitStack) -> PublicationHold | None:
+    async with AsyncExitStack() as attempt:
+        connection = await attempt.enter_async_context(database.connection())
+        await attempt.enter_async_context(connection.transaction())
+        with domain_errors("hold the copies"):
+            row = await (await connection.execute(QUERIES["hold_version"], deed.version)).fetchone() or {}
+            if not row.get("is_held"):
+                return None
+            now = await (await connection.execute(QUERIES["time_of_holding"])).fetchone() or {}
+        await stack.enter_async_context(attempt.pop_all())
+        return PublicationHold(connection, deed, now["now"])
+    return None
+
+
+class PublicTables:
+    """Copies of tables of features, on a connection whose transaction belongs to the caller."""
+
+    def __init__(self, connection: Connection, deed: Deed) -> None:
+        self._connection = connection
+        self._deed = deed
+
+    async def copy(self, name: str, revision: int) -> int:
+        """Copy a table, in place of the copy that has its name, and tell the bytes; one that is there is kept."""
+        original = await self._row("look_at_table", table=_quoted(ORIGINALS, name))
+        if original is None:
+            raise NotFound(f"There is no table {name!r} to copy.")
+        present = await self._row("comment_of_table", table=_quoted(COPIES, name)) or {}
+        if present["is_there"] and not (present["comment"] or "").startswith(self._comment()):
+            raise Conflict(f"The table {name!r} of the public is not a copy of this version.")
+        comment = f"{self._comment()}{revision}, edition {original['edition']}."
+        if present["comment"] != comment:
+            await self._make(name, comment, original["key_columns"], original["geometry_columns"])
+        return await self._size(name)
+
+    async def names(self, *, but: int | None = None) -> list[str]:
+        """Name the copies of the version, of all revisions or of all but one."""
+        with domain_errors("find the copies of tables"):
+            cursor = await self._connection.execute(QUERIES["copies_of_version"], {**self._deed.version, "but": but})
+            return [row["name"] for row in await cursor.fetchall()]
+
+    async def drop(self, names: Sequence[str]) -> None:
+        """Drop copies."""
+        for name in names:
+            await self._run("drop_copy", copy=sql.Identifier(COPIES, name))
+
+    def _comment(self) -> str:
+        """Begin the comment by which a copy is found; the public reads it."""
+        return f"Public copy of asset {self._deed.asset_id}, version {self._deed.version_ordinal}, revision "
+
+    async def _make(self, name: str, comment: str, key: Sequence[str], geometries: Sequence[str]) -> None:
+        """Fill a table aside, of which nobody sees anything before the end, and put it in its place then."""
+        aside = sql.Identifier(COPIES, f"making_{md5(name.encode(), usedforsecurity=False).hexdigest()}")
+        await self._run("make_copy", copy=aside, original=sql.Identifier(ORIGINALS, name))
+        await self._run("fill_copy", copy=aside, original=sql.Identifier(ORIGINALS, name))
+        if key:
+            await self._run("add_key", copy=aside, columns=sql.SQL(", ").join(map(sql.Identifier, key)))
+        for column in geometries:
+            await self._run("index_geometry", copy=aside, column=sql.Identifier(column))
+        await self._run("analyze_copy", copy=aside)
+        await self._run("comment_on_copy", copy=aside, comment=sql.Literal(comment))
+        await self._run("drop_copy", copy=sql.Identifier(COPIES, name))  # from here on, readers wait
+        await self._run("name_copy", copy=aside, name=sql.Identifier(name))
+
+    async def _size(self, name: str) -> int:
+        state = await self._row("state_of_copy", table=_quoted(COPIES, name)) or {}
+        if not state["is_readable"]:
+            raise ConfigurationError(
+                f"The public's service may not read the table {name!r}.", hint="Run `graticule schema migrate`."
+            )
+        return int(state["size"])
+
+    async def _row(self, query: str, **parameters: Any) -> dict[str, Any] | None:
+        with domain_errors(query.replace("_", " ")):
+            return await (await self._connection.execute(QUERIES[query], parameters)).fetchone()
+
+    async def _run(self, query: str, **names: sql.Composable) -> None:
+        with domain_errors(query.replace("_", " ")):
+            await self._connection.execute(sql.SQL(QUERIES[query]).format(**names))
+
+
+class PublishedItems:
+    """Items of a version in the catalogue, on a connection whose transaction belongs to the caller."""
+
+    def __init__(self, connection: Connection, deed: Deed) -> None:
+        self._connection = connection
+        self._deed = deed
+
+    async def collections(self, names: Sequence[str], *, with_tiles: bool = False) -> list[str]:
+        """Give those of these collections that are there, and with them those of their tiles."""
+        parameters = {"collection_ids": list(names), "with_tiles": with_tiles}
+        return [row["id"] for row in await self._rows("collections_of", parameters)]
+
+    async def ids(
+        self, collections: Sequence[str], item_id: str | None = None, *, but: int | None = None
+    ) -> dict[str, list[str]]:
+        """Give the items of the version by their collections, of all revisions or of all but one.
+
+        With them comes the item that is named.
+        """
+        parameters = {**self._deed.version, "collection_ids": list(collections), "item_id": item_id, "but": but}
+        found: dict[str, list[str]] = {}
+        for row in await self._rows("items_of_version", parameters):
+            found.setdefault(row["collection"], []).append(row["id"])
+        return found
+
+    async def delete(self, items: dict[str, list[str]]) -> int:
+        """Delete items, and tell how many there were."""
+        catalogue = CatalogueRepository(self._connection)
+        return sum([await catalogue.delete_items(collection, ids) for collection, ids in items.items()])
+
+    async def delete_empty(self, collection_id: str) -> None:
+        """Delete a collection if it has no items; whoever calls this keeps others from writing some."""
+        if await self._rows("collection_to_delete", {"collection_id": collection_id}):
+            await self._rows("delete_collection", {"collection_id": collection_id})
+
+    async def _rows(self, query: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
+        with domain_errors(query.replace("_", " ")):
+            return await (await self._connection.execute(QUERIES[query], parameters)).fetchall()
+
+
+def _quoted(schema: str, table: str) -> str:
+    """Write a table's name as the functions of the catalogue read it."""
+    return sql.Identifier(schema, table).as_string()
