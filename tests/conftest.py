@@ -102,12 +102,14 @@ def pytest_configure(config: pytest.Config) -> None:
     plain_logs()
     if not hasattr(config, "workerinput") and not config.option.collectonly:
         _shared = SharedCluster()
+    gc.disable()  # while tests are collected nothing is thrown away, and there is much to look at
 
 
 def pytest_collection_finish() -> None:
     """Leave out of every later search for garbage what stays to the end: the modules, and the tests themselves."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def plain_logs() -> None:

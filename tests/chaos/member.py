@@ -4,9 +4,7 @@ The command is the one that a user types. Before it runs, the process gets handl
 wants it a wrong clock, a fault at a named place, or a guard that is broken.
 """
 
-import ctypes
 import importlib
-import multiprocessing
 import os
 import signal
 import sys
@@ -20,21 +18,12 @@ from pathlib import Path
 import psycopg
 import time_machine
 from tests.chaos.breaking import break_guard
+from tests.forks import FORKS, become_a_fork, write_to
 
 from graticule.cli.main import main
 from graticule.core.fault_points import Commit, Moment, Watcher, watch
 
 ROOT = Path(__file__).parents[2]
-_FORKS = multiprocessing.get_context("forkserver")
-# What takes long to import is imported once, by the process from which the members are forked.
-_FORKS.set_forkserver_preload(
-    [
-        *("graticule.api.app", "graticule.worker.app", "graticule.cli.connection", "graticule.http.server"),
-        *("graticule.handlers.examples", "uvicorn.protocols.http.h11_impl", "uvicorn.lifespan.on"),
-        "tests.chaos.member",
-    ]
-)
-_PR_SET_PDEATHSIG = 1
 
 
 class Action(StrEnum):
@@ -74,7 +63,7 @@ class Member:
 
     def __init__(self, orders: Orders) -> None:
         self.orders = orders
-        self._process = _FORKS.Process(target=_run, args=(orders,), daemon=True)
+        self._process = FORKS.Process(target=_run, args=(orders,), daemon=True)
         self._process.start()
 
     @property
@@ -114,9 +103,9 @@ class Member:
 
 
 def _run(orders: Orders) -> None:
-    """Become the member. It ends with the process from which it was forked, which ends with the test."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    _write_to(orders.log)
+    """Become the member."""
+    become_a_fork()
+    write_to(orders.log, 1, 2)
     os.environ.update(orders.environment, PYTHONPATH=os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
     os.chdir(orders.log.parent)
     sys.path.append(str(ROOT))  # a worker's child processes look for handlers where the worker does
@@ -131,13 +120,6 @@ def _run(orders: Orders) -> None:
         break_guard(orders.broken)
     sys.argv = ["graticule", *orders.command]
     main()
-
-
-def _write_to(log: Path) -> None:
-    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    for stream in (1, 2):
-        os.dup2(descriptor, stream)
-    os.close(descriptor)
 
 
 def _watcher(fault: Fault) -> Watcher:

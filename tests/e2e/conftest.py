@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 from tests.conftest import HOME_VARIABLE
-from tests.e2e.installation import Program, Up
-from tests.e2e.processes import free_ports, graticule_command
+from tests.e2e.installation import FORKED, Program, Up
+from tests.e2e.processes import free_ports
 
 KEPT = "kept_partner"
 KEEP = f"""
@@ -25,6 +25,8 @@ KEEP = f"""
 """
 # A power cut is not among what is tried here, so nobody waits for the disk.
 QUICK = "\nfsync = off\nfull_page_writes = off\n"
+
+WORKFLOWS = Path(__file__).with_name("workflows")
 
 StartUp = Callable[..., Up]
 StartProcess = Callable[..., Program]
@@ -109,7 +111,7 @@ def start_up(folder: Path) -> Iterator[StartUp]:
     started: list[Up] = []
 
     def start(home: Path, *arguments: str, **options: Any) -> Up:
-        started.append(Up(home, *arguments, **options))
+        started.append(Up(home, *arguments, program=FORKED, **options))
         return started[-1]
 
     yield start
@@ -119,9 +121,14 @@ def start_up(folder: Path) -> Iterator[StartUp]:
 
 @pytest.fixture(scope="session")
 def installation(first_start: FirstStart) -> Iterator[Up]:
-    """Give an installation that runs; tests that share it leave it as it is."""
+    """Give an installation that runs; tests that share it leave it ready and with nothing to do."""
     with open_folder() as made:
-        up = Up(copy_home(first_start.home, made / "home"))
+        up = Up(
+            copy_home(first_start.home, made / "home"),
+            GRATICULE_WORKFLOWS=str(WORKFLOWS),
+            GRATICULE_WORKER_LEASE_SECONDS="4",  # what a killed worker held is given to another one soon
+            GRATICULE_WORKER_RENEW_SECONDS="1",
+        )
         try:
             yield up.until_ready()
         finally:
@@ -133,9 +140,9 @@ def start_process(folder: Path) -> Iterator[StartProcess]:
     """Start `graticule <command>` on a free port."""
     started: list[Program] = []
 
-    def start(command: str, **environment: str) -> Program:
+    def start(command: str, program: str = FORKED, **environment: str) -> Program:
         port = free_ports()
-        arguments = (graticule_command(), command, "--port", str(port))
+        arguments = (program, command, "--port", str(port))
         started.append(Program(folder, *arguments, port=port, **environment))
         return started[-1]
 

@@ -21,11 +21,14 @@ from tests.e2e.processes import (
     graticule_command,
     processes_of,
 )
+from tests.forks import ForkedCommand
 
 from graticule.embedded.cluster import running_cluster_url
 from graticule.embedded.credentials import ADMIN
 
 READY_LINE = "Ctrl-C stops everything."
+# Stands for the command `graticule` in a process that need not import it first: where the start is not the point.
+FORKED = "graticule, imported already"
 
 
 class Program:
@@ -36,14 +39,18 @@ class Program:
         self._out, self._err = folder / f"{stem}.out", folder / f"{stem}.err"
         self.port = port
         with self._out.open("wb") as out, self._err.open("wb") as err:
-            self.process = subprocess.Popen(
-                command,
-                cwd=folder,
-                env=clean_environment(**environment),
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                start_new_session=True,
+            self.process: ForkedCommand | subprocess.Popen[bytes] = (
+                ForkedCommand(command[1:], folder, clean_environment(**environment), self._out, self._err)
+                if command[0] == FORKED
+                else subprocess.Popen(
+                    command,
+                    cwd=folder,
+                    env=clean_environment(**environment),
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=err,
+                    start_new_session=True,
+                )
             )
 
     @property
@@ -104,12 +111,21 @@ class Program:
 
 
 class Up(Program):
-    """`graticule up` on a data folder."""
+    """`graticule up` on a data folder; most tests need no services, which take a while to start."""
 
-    def __init__(self, home: Path, *arguments: str, port: int | None = None, **environment: str) -> None:
+    def __init__(
+        self,
+        home: Path,
+        *arguments: str,
+        port: int | None = None,
+        serve: bool = False,
+        program: str = graticule_command(),
+        **environment: str,
+    ) -> None:
         self.home = home
         chosen = port or free_ports()
-        command = (graticule_command(), "up", "--port", str(chosen), "--home", str(home), *arguments)
+        services = "--serve" if serve else "--no-serve"
+        command = (program, "up", "--port", str(chosen), "--home", str(home), services, *arguments)
         self._began = time.monotonic()
         super().__init__(home.parent, *command, port=chosen, **environment)
 

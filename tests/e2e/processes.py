@@ -42,7 +42,9 @@ class RunningProcess:
 
     @property
     def parent(self) -> int:
-        return int(_statistics(self.pid)[1])
+        """The number of the process that started it; 0, which is nobody's, when it has ended meanwhile."""
+        fields = _statistics(self.pid)
+        return int(fields[1]) if fields else 0
 
     def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
         with contextlib.suppress(ProcessLookupError):

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -15,10 +14,10 @@ from standardwebhooks import Webhook
 from tests.e2e.alike import text_like
 from tests.e2e.asset_rows import AssetRows, Connection, reading
 from tests.e2e.callback_receiver import Receiver, receiver
+from tests.e2e.engine import Engine
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import Up
 from tests.e2e.lifecycle_package import LifecyclePackage
-from tests.e2e.processes import clean_environment, graticule_command
 
 from graticule.core.table import DatabaseRole
 
@@ -163,16 +162,6 @@ def running_platform(home: Path) -> Iterator[RunningPlatform]:
 
 def _new_keys(up: Up) -> list[str]:
     """Have an admin make the clients by the command line, and give their keys."""
-    environment = clean_environment(GRATICULE_HOME=str(up.home))
-    running = [
-        subprocess.Popen(
-            [graticule_command(), "client", "add", name, *roles, "--json"],
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
-        for name, roles in CLIENTS.items()
-    ]
-    printed = [process.communicate(timeout=60)[0] for process in running]
-    assert [process.returncode for process in running] == [0] * len(CLIENTS)
-    return [str(json.loads(document)["key"]) for document in printed]
+    commands = [Engine(up).begin("client", "add", name, *roles, "--json") for name, roles in CLIENTS.items()]
+    assert [command.wait(60) for command in commands] == [0] * len(CLIENTS)
+    return [str(json.loads(command.output)["key"]) for command in commands]

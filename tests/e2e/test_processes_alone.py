@@ -4,8 +4,8 @@ import contextlib
 import json
 import signal
 import socket
-import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -15,31 +15,21 @@ from psycopg.conninfo import conninfo_to_dict
 from tests.conftest import TestDatabase
 from tests.e2e.conftest import StartProcess
 from tests.e2e.eventually import eventually
-from tests.e2e.installation import Program, Up
+from tests.e2e.installation import FORKED, Program, Up
 from tests.e2e.processes import free_ports, graticule_command, listening_addresses
 
 PROCESSES = ("gateway", "orchestrator", "worker")
 each_process = pytest.mark.parametrize("process", PROCESSES)
 
-# A process that is chosen by RUN_MODE has no way to be given a port; several tests at a time need one each.
-ON_A_FREE_PORT = """
-import sys
-from graticule.cli import main, processes, worker
-name = sys.argv.pop(1)
-role = getattr(processes, name, None) or worker.worker
-role.__defaults__ = (*role.__defaults__[:-2], "127.0.0.1", int(sys.argv.pop(1)))
-main.main()
-"""
-
-StartOn = Callable[[str, TestDatabase], Program]
+StartOn = Callable[..., Program]
 
 
 @pytest.fixture
 def start_on(start_process: StartProcess) -> StartOn:
     """Start a process with its own login on a database."""
 
-    def start(process: str, database: TestDatabase, **environment: str) -> Program:
-        return start_process(process, GRATICULE_DATABASE_URL=database.url(f"graticule_{process}"), **environment)
+    def start(process: str, database: TestDatabase, **options: str) -> Program:
+        return start_process(process, GRATICULE_DATABASE_URL=database.url(f"graticule_{process}"), **options)
 
     return start
 
@@ -52,17 +42,14 @@ def reasons(program: Program) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @each_process
-def test_a_process_gets_ready_and_ends_with_status_0(
-    database: TestDatabase, start_on: StartOn, process: str, number: signal.Signals
-) -> None:
-    program = start_on(process, database)
+def test_a_process_gets_ready_and_ends_with_status_0(database: TestDatabase, start_on: StartOn, process: str) -> None:
+    program = start_on(process, database, program=graticule_command())
     program.until_status("/readyz", 200)
     assert listening_addresses(program.pid) == {("127.0.0.1", program.port)}
     if process != "gateway":  # which tells strangers no details
         assert program.get("/health").json()["checks"]["database"]["detail"]["role"] == f"graticule_{process}"
-    assert program.end(number) == 0
+    assert program.end() == 0
     assert "Traceback" not in program.errors
 
 
@@ -85,8 +72,22 @@ def test_a_process_whose_database_is_away_is_alive_and_tells_why_it_is_not_ready
 
 
 @pytest.fixture
-def absent(database: TestDatabase) -> Iterator[Callable[[], None]]:
-    """Take a database away, and give what brings it back."""
+def mend(database: TestDatabase) -> Callable[[], object]:
+    """Make the schema of a database outdated, and give what mends it."""
+
+    def set_fingerprint(new: str) -> str:
+        with psycopg.connect(database.url(), autocommit=True) as connection:
+            ((old,),) = connection.execute("SELECT fingerprint FROM dagapp.schema_deployments").fetchall()
+            connection.execute("UPDATE dagapp.schema_deployments SET fingerprint = %s", [new])
+        return str(old)
+
+    current = set_fingerprint("0" * 64)
+    return partial(set_fingerprint, current)
+
+
+@pytest.fixture
+def bring_back(database: TestDatabase, mend: object) -> Iterator[Callable[[], None]]:
+    """Take a database with an outdated schema away, and give what brings it back."""
     away = f"{database.name}_away"
 
     def rename(old: str, new: str) -> None:
@@ -102,12 +103,15 @@ def absent(database: TestDatabase) -> Iterator[Callable[[], None]]:
 
 
 @each_process
-def test_a_process_gets_ready_when_its_database_appears(
-    database: TestDatabase, absent: Callable[[], None], start_on: StartOn, process: str
+def test_a_process_gets_ready_when_its_database_appears_and_its_outdated_schema_is_mended(
+    database: TestDatabase, bring_back: Callable[[], None], mend: Callable[[], object], start_on: StartOn, process: str
 ) -> None:
     program = start_on(process, database)
     assert "database" in reasons(program)
-    absent()
+    bring_back()
+    eventually(lambda: set(reasons(program)) == {"schema"}, "the schema as the only reason")
+    assert "`graticule schema migrate`" in reasons(program)["schema"]
+    mend()
     program.until_status("/readyz", 200)
     assert program.get("/health").json()["status"] == "healthy"
 
@@ -122,28 +126,17 @@ def test_a_missing_schema_is_told_with_the_way_to_make_it(
 
 
 @each_process
-def test_an_outdated_schema_is_told_with_the_way_to_mend_it(
-    database: TestDatabase, start_on: StartOn, process: str
-) -> None:
-    with psycopg.connect(database.url(), autocommit=True) as connection:
-        connection.execute("UPDATE dagapp.schema_deployments SET fingerprint = repeat('0', 64)")
-    program = start_on(process, database)
-    assert set(found := reasons(program)) == {"schema"}
-    assert "`graticule schema migrate`" in found["schema"]
-
-
-@each_process
-def test_run_mode_chooses_the_process_when_no_command_is_given(
+def test_run_mode_chooses_the_process_when_no_command_is_given_and_an_interrupt_ends_it_with_status_0(
     folder: Path, database: TestDatabase, process: str
 ) -> None:
     port = free_ports()
     environment = {"RUN_MODE": process, "GRATICULE_DATABASE_URL": database.url(f"graticule_{process}")}
-    command = (sys.executable, "-c", ON_A_FREE_PORT, process, str(port))
-    program = Program(folder, *command, port=port, **environment)
+    program = Program(folder, FORKED, port=port, GRATICULE_PORT=str(port), **environment)
     try:
         program.until_status("/readyz", 200)
         assert program.get("/health").json()["process"] == process
-        assert program.end() == 0
+        assert program.end(signal.SIGINT) == 0
+        assert "Traceback" not in program.errors
     finally:
         program.close()
 
@@ -180,7 +173,7 @@ def test_a_taken_port_is_told_in_two_lines(database: TestDatabase, folder: Path,
         port = taken.getsockname()[1]
         program = Program(
             folder,
-            *(graticule_command(), process, "--port", str(port)),
+            *(FORKED, process, "--port", str(port)),
             GRATICULE_DATABASE_URL=database.url(f"graticule_{process}"),
         )
         assert program.wait() == 1

@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,36 +10,15 @@ import httpx
 import pytest
 import rasterio
 from rio_cogeo.cogeo import cog_validate
-from tests.e2e.conftest import FirstStart, copy_home, open_folder
+from tests.e2e.engine import Engine
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import Up
-from tests.e2e.processes import clean_environment, graticule_command
 from tests.rasters import make_raster
 
 pytestmark = pytest.mark.timeout(180)
 
 TILES = 4
 CANCEL_SECONDS = 2.0
-ONE_BATCH = """
-workflow_id: one_batch
-name: All tiles in one task
-version: 1
-inputs:
-  tile_ids: {type: array, required: true}
-nodes:
-  start: {type: start, next: scheme}
-  scheme:
-    handler: raster.generate_tiling_scheme
-    queue: container-tasks
-    params: {source: bronze/wide.tif, blob_prefix: here, tile_size: 1536, overlap: 0, target_crs: "EPSG:32620"}
-    next: tiles
-  tiles:
-    handler: raster.process_tile_batch
-    queue: container-tasks
-    params: {scheme: "{{ nodes.scheme.output.scheme }}", tile_ids: "{{ inputs.tile_ids }}"}
-    next: end
-  end: {type: end}
-"""
 
 
 @dataclass(frozen=True)
@@ -88,33 +65,13 @@ class Site:
     def staged(self, job_id: str) -> list[Path]:
         return sorted((self.storage / "silver" / job_id[-8:] / "out" / "cogs").glob("wide*"))
 
-    def prune(self) -> str:
-        return subprocess.run(
-            [graticule_command(), "prune", "--older-than", "0h", "--yes"],
-            capture_output=True,
-            text=True,
-            check=True,
-            env=clean_environment(GRATICULE_HOME=str(self.up.home)),
-        ).stdout
 
-
-@pytest.fixture(scope="module")
-def site(first_start: FirstStart) -> Iterator[Site]:
-    with open_folder() as made:
-        (made / "workflows").mkdir()
-        (made / "workflows" / "one_batch.yaml").write_text(ONE_BATCH)
-        up = Up(
-            copy_home(first_start.home, made / "home"),
-            GRATICULE_WORKFLOWS=str(made / "workflows"),
-            GRATICULE_WORKER_LEASE_SECONDS="2",
-            GRATICULE_WORKER_RENEW_SECONDS="0.5",
-        )
-        try:
-            running = Site(up.until_ready())
-            make_raster(running.source, "rgb", width=1536 * TILES, height=1536, photometric="RGB")
-            yield running
-        finally:
-            up.close()
+@pytest.fixture
+def site(installation: Up) -> Site:
+    site = Site(installation)
+    if not site.source.exists():
+        make_raster(site.source, "rgb", width=1536 * TILES, height=1536, photometric="RGB")
+    return site
 
 
 def test_a_killed_batch_goes_on_after_its_last_finished_tile(site: Site) -> None:
@@ -147,7 +104,7 @@ def test_a_cancelled_job_ends_at_once_and_leaves_only_what_prune_removes(site: S
         CANCEL_SECONDS,
     )
     assert all(name.split("/")[0] != "direct" for name in site.kept())
-    site.prune()
+    Engine(site.up).ok("prune", "--older-than", "0h", "--yes")
     assert site.kept() == set()
 
 

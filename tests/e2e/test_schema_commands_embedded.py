@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.e2e.conftest import KEPT
 from tests.e2e.eventually import eventually
-from tests.e2e.installation import Program, Up
+from tests.e2e.installation import FORKED, Program, Up
 from tests.e2e.processes import end_all, graticule_command, processes_of
 
 from graticule.core.models import TABLES
@@ -37,7 +37,7 @@ def stopped(home: Path) -> Path:
 
 def run_on(home: Path, *arguments: str) -> Program:
     """Run a command on a data folder to its end."""
-    program = Program(home.parent, graticule_command(), *arguments, GRATICULE_HOME=str(home))
+    program = Program(home.parent, FORKED, *arguments, GRATICULE_HOME=str(home))
     try:
         program.wait(60)
     finally:

@@ -12,7 +12,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from tests.conftest import TestDatabase
 from tests.e2e.conftest import StartUp
-from tests.e2e.installation import Program, Up
+from tests.e2e.installation import FORKED, Program, Up
 from tests.e2e.processes import end_all, free_ports, processes_of
 
 from graticule.core.models import TABLES
@@ -71,7 +71,7 @@ def test_a_second_up_on_the_same_folder_is_refused_and_the_first_unharmed(instal
     before, logs = installation.children, sorted((installation.home / "logs").iterdir())
     second = Program(
         installation.home.parent,
-        *(sys.executable, "-m", "graticule", "up", "--port", str(free_ports()), "--home", str(installation.home)),
+        *(FORKED, "up", "--no-serve", "--port", str(free_ports()), "--home", str(installation.home)),
     )
     assert second.wait() == 1
     assert_told_in_two_lines(second.errors)
@@ -85,7 +85,10 @@ def test_a_second_up_on_the_same_folder_is_refused_and_the_first_unharmed(instal
 def test_processes_that_never_get_ready_are_told_without_a_traceback(home: Path) -> None:
     port = free_ports()
     up = Program(
-        home.parent, *(sys.executable, "-c", IMPATIENT, "up", "--port", str(port), "--home", str(home)), port=port
+        home.parent,
+        *(sys.executable, "-c", IMPATIENT, "up", "--no-serve", "--workers", "0"),
+        *("--port", str(port), "--home", str(home)),
+        port=port,
     )
     try:
         assert up.wait() == 1
@@ -148,11 +151,10 @@ def service_login(database: TestDatabase) -> Iterator[str]:
         connection.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(name)))
 
 
-@pytest.mark.parametrize("process", ["gateway", "worker"])
-def test_no_process_inherits_the_secrets_of_others(
-    process: str, folder: Path, start_up: StartUp, database: TestDatabase, service_login: str
+def test_no_process_inherits_the_secrets_of_others_and_an_admin_key_that_is_set_opens(
+    folder: Path, start_up: StartUp, database: TestDatabase, service_login: str
 ) -> None:
-    """With an existing server, too, it gets the address that it needs, and no more."""
+    """With an existing server, too, a process gets the address that it needs, and no more."""
     secret = {
         "GRATICULE_ADMIN_KEY": "secret-admin-key",
         "POSTGRES_PASSWORD": "secret-password-1",
@@ -161,18 +163,10 @@ def test_no_process_inherits_the_secrets_of_others(
     addresses = {"GRATICULE_DATABASE_URL": service_login, "GRATICULE_OWNER_DATABASE_URL": database.url()}
     up = start_up(folder / "home", **addresses, **secret).until_ready()
     owner = str(conninfo_to_dict(database.url())["password"])
-    environment = up.child(process).environment
-    assert "service" in environment
     kept = {file.stem: file.read_text().strip() for file in up.home.glob("*.key")}
-    known = {kept["service"], secret["GRATICULE_ADMIN_KEY"]} if process == "gateway" else set()
-    assert {value for value in (owner, *kept.values(), *secret.values()) if value in environment} == known
-
-
-def test_an_admin_key_that_is_set_is_the_one_that_opens(
-    folder: Path, start_up: StartUp, database: TestDatabase
-) -> None:
-    up = start_up(
-        folder / "home", GRATICULE_DATABASE_URL=database.url(), GRATICULE_ADMIN_KEY="chosen-by-the-operator"
-    ).until_ready()
-    headers = {"X-API-Key": "chosen-by-the-operator"}
+    for process, known in (("gateway", {kept["service"], secret["GRATICULE_ADMIN_KEY"]}), ("worker", set[str]())):
+        environment = up.child(process).environment
+        assert "service" in environment
+        assert {value for value in (owner, *kept.values(), *secret.values()) if value in environment} == known
+    headers = {"X-API-Key": secret["GRATICULE_ADMIN_KEY"]}
     assert up.get("/api/v1/bootstrap/status", up.ports["orchestrator"], headers=headers).status_code == 200

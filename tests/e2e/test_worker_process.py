@@ -14,8 +14,8 @@ from psycopg.rows import dict_row
 from tests.conftest import TestDatabase
 from tests.e2e.conftest import StartProcess
 from tests.e2e.eventually import eventually
-from tests.e2e.installation import Program
-from tests.e2e.processes import all_processes, find_process, listening_addresses
+from tests.e2e.installation import FORKED, Program
+from tests.e2e.processes import all_processes, find_process, graticule_command, listening_addresses
 
 QUEUE = "container-tasks"
 StartWorker = Callable[..., Program]
@@ -71,9 +71,10 @@ def board(database: TestDatabase) -> Board:
 
 @pytest.fixture
 def start_worker(database: TestDatabase, start_process: StartProcess, folder: Path) -> StartWorker:
-    def start(**environment: str) -> Program:
+    def start(program: str = FORKED, **environment: str) -> Program:
         return start_process(
             "worker",
+            program,
             GRATICULE_DATABASE_URL=database.url("graticule_worker"),
             GRATICULE_HOME=str(folder / "home"),
             **{"WORKER_QUEUE": QUEUE, **environment},
@@ -87,7 +88,7 @@ def children_of(program: Program) -> list[int]:
 
 
 def test_it_works_tells_how_it_is_and_ends_with_status_0(board: Board, start_worker: StartWorker) -> None:
-    worker = start_worker()
+    worker = start_worker(graticule_command())
     worker.until_status("/readyz", 200)
     assert listening_addresses(worker.pid) == {("127.0.0.1", worker.port)}
     assert worker.get("/health").json()["checks"]["database"]["detail"]["role"] == "graticule_worker"
@@ -153,19 +154,6 @@ def test_a_worker_that_is_killed_takes_its_child_processes_along_and_its_task_go
     start_worker()
     assert board.result("t")["output"] == {"phases": 8, "resumed_from": saved}
     assert board.task("t")["delivery_count"] == 2
-
-
-def test_a_worker_whose_database_is_away_is_alive_and_not_ready(start_process: StartProcess) -> None:
-    worker = start_process(
-        "worker",
-        GRATICULE_DATABASE_URL="postgresql://someone:hunter2@127.0.0.1:1/nowhere",
-        GRATICULE_DATABASE_TIMEOUT_SECONDS="0.5",
-    )
-    assert "database" in worker.until_status("/readyz", 503).json()["reasons"]
-    assert worker.status("/livez") == 200
-    assert worker.end() == 0
-    assert "hunter2" not in worker.errors
-    assert "Traceback" not in worker.errors
 
 
 def test_a_worker_can_report_to_an_orchestrator_by_http(

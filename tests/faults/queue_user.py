@@ -1,7 +1,6 @@
 """A process that uses the queue by its protocol, as a worker of another make would."""
 
 import asyncio
-import multiprocessing
 import os
 import signal
 from collections.abc import Awaitable, Callable
@@ -10,6 +9,7 @@ from typing import TypeVar
 
 import psycopg
 from tests.chaos.member import Action, Fault
+from tests.forks import FORKS
 
 from graticule.core.errors import AlreadyExists, Unavailable
 from graticule.core.fault_points import Commit, Moment, watch
@@ -21,7 +21,6 @@ from graticule.repositories.database import Database
 
 T = TypeVar("T")
 QUEUE = "faults-queue"
-_FORKS = multiprocessing.get_context("forkserver")
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class QueueUser:
 
     def deed_with(self, fault: Fault) -> int:
         """Do in a process of its own what the commit is about, and give the exit code."""
-        process = _FORKS.Process(target=_run, args=(self, fault), daemon=True)
+        process = FORKS.Process(target=_run, args=(self, fault), daemon=True)
         process.start()
         process.join(20)
         assert process.exitcode is not None
