@@ -1,0 +1,38 @@
+"""What the libraries raise, as problems that a caller can mend, or as our own that may pass."""
+
+from typing import Final
+
+from fastapi import FastAPI, Request, Response
+from rasterio._err import CPLE_BaseError
+from rasterio.errors import RasterioError, RasterioIOError
+from rio_tiler.errors import InvalidExpression, PointOutsideBounds, RioTilerError, TileOutsideBounds
+
+from graticule.core.errors import GraticuleError, InvalidInput, NotFound, Unavailable
+from graticule.http.problems import answer_error
+from graticule.serve.tiles.gdal import without_names
+
+LIBRARY_ERRORS: Final = (RioTilerError, RasterioError, CPLE_BaseError)
+
+
+def install_raster_errors(app: FastAPI) -> None:
+    """Answer errors of the libraries with problem documents that name no file."""
+    for kind in LIBRARY_ERRORS:
+        app.add_exception_handler(kind, _answer)
+
+
+async def _answer(request: Request, error: Exception) -> Response:
+    return await answer_error(request, told(error))
+
+
+def told(error: Exception) -> GraticuleError:
+    """Say what an error of the libraries means."""
+    match error:
+        case TileOutsideBounds():
+            return NotFound("The raster has nothing there.", hint="Its bounds stand in info.geojson.")
+        case PointOutsideBounds():
+            return NotFound("The point lies outside of the raster.", hint="Its bounds stand in info.geojson.")
+        case InvalidExpression():
+            return InvalidInput("The expression cannot be evaluated.", detail=without_names(str(error)))
+        case RasterioIOError():
+            return Unavailable("The data of this asset cannot be read now.", detail=without_names(str(error)))
+    return InvalidInput("The raster cannot be read in this way.", detail=without_names(repr(error)))
