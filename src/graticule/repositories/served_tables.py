@@ -1,0 +1,141 @@
+"""Tables of features as they are served: what they are made of, their rows by page, and tiles of them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from psycopg import sql
+
+from graticule.repositories.queries import Queries, load_queries
+
+if TYPE_CHECKING:
+    import asyncpg  # only the services have it
+
+LAYER: Final = "features"
+TILE_RESOLUTION: Final = 4096
+TILE_GEOMETRY: Final = "geom"  # the column of a tile's rows that holds the shape
+BYTES: Final = "served_bytes"  # the column of a page's rows that tells their size, with that of all before
+PACKED: Final = frozenset({"text", "bytea", "json", "jsonb"})  # types of which a row may hold a packed value
+
+Extent = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class ServedColumn:
+    """A column of a table; those of geometries tell their kind."""
+
+    name: str
+    type: str
+    is_key: bool = False
+    geometry_type: str | None = None
+    srid: int | None = None
+
+    @property
+    def quoted(self) -> str:
+        """Its name as SQL reads it."""
+        return quoted(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Rows of a table: conditions, columns and order in SQL, and the values of the conditions' numbered parameters.
+
+    `read` are the columns of the table that are read whole, which may take long when they are large.
+    """
+
+    schema: str
+    table: str
+    columns: Sequence[str]
+    read: Sequence[ServedColumn]
+    order: Sequence[str]
+    conditions: Sequence[str] = ()
+    values: Sequence[Any] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Where an answer ends: after so many rows, or bytes that the table keeps of them, or bytes that are written."""
+
+    rows: int
+    read: int
+    written: int
+
+
+class ServedTableRepository:
+    """Reads tables on a connection that may do nothing else. All values go to the database apart from the SQL."""
+
+    queries: ClassVar[Queries] = load_queries("served_tables.sql")
+
+    def __init__(self, connection: "asyncpg.Connection") -> None:
+        self._connection = connection
+
+    async def describe(self, schema: str, table: str) -> list[ServedColumn]:
+        """Tell the columns of a table; none when there is no such table."""
+        query = self.queries.numbered("describe")
+        named = {"schema": schema, "table": table}
+        rows = await self._connection.fetch(query.text, *(named[name] for name in query.names))
+        return [_column(row) for row in rows]
+
+    async def extent(self, schema: str, table: str, geometry: ServedColumn) -> Extent | None:
+        """Tell where the shapes of a table are, in its own projection; it reads them all."""
+        statement = self.queries["extent"].format(table=quoted(schema, table), geometry=geometry.quoted)
+        found = await self._connection.fetchrow(statement)
+        return None if None in found.values() else (found["west"], found["south"], found["east"], found["north"])
+
+    async def count(self, selection: Selection) -> int:
+        """Count the rows of a selection, without regard to pages."""
+        statement = self.queries["count"].format(**_rows_of(selection))
+        return int(await self._connection.fetchval(statement, *selection.values))
+
+    async def page(self, selection: Selection, bound: Bound, *, offset: int = 0) -> list[Any]:
+        """Give rows of a selection in its order: one at least if there is one, and no more than the bound allows."""
+        statement = self.queries["page"].format(written=self._written(selection, bound, offset))
+        rows: list[Any] = await self._connection.fetch(statement, *selection.values)
+        return rows
+
+    async def tile(self, selection: Selection, bound: Bound) -> bytes:
+        """Give a vector tile of a selection, one of whose columns is the shape as a tile has it."""
+        statement = self.queries["tile"].format(
+            written=self._written(selection, bound),
+            layer=_literal(LAYER),
+            resolution=TILE_RESOLUTION,
+            geometry=_literal(TILE_GEOMETRY),
+        )
+        return bytes(await self._connection.fetchval(statement, *selection.values))
+
+    def _written(self, selection: Selection, bound: Bound, offset: int = 0) -> str:
+        return self.queries["written"].format(
+            **_rows_of(selection),
+            columns=", ".join(selection.columns),
+            order=", ".join(selection.order),
+            stored_bytes=_sum(f"pg_column_size({column.quoted})" for column in selection.read),
+            unpacked_bytes=_sum(
+                f"octet_length(CAST({column.quoted} AS text))" for column in selection.read if column.type in PACKED
+            ),
+            limit=int(bound.rows),
+            offset=int(offset),
+            most_read=int(bound.read),
+            most_written=int(bound.written),
+        )
+
+
+def _rows_of(selection: Selection) -> dict[str, str]:
+    table = quoted(selection.schema, selection.table)
+    return {"table": table, "condition": " AND ".join(selection.conditions) or "true"}
+
+
+def _sum(sizes: Iterable[str]) -> str:
+    return " + ".join(("CAST(0 AS bigint)", *(f"coalesce({size}, 0)" for size in sizes)))
+
+
+def quoted(*names: str) -> str:
+    """Write a name as SQL reads it."""
+    return sql.Identifier(*names).as_string()
+
+
+def _literal(value: str) -> str:
+    return sql.Literal(value).as_string()
+
+
+def _column(row: Any) -> ServedColumn:
+    return ServedColumn(row["name"], row["type"], row["is_key"], row["geometry_type"], row["srid"])
