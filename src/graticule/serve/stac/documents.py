@@ -1,0 +1,92 @@
+"""What items and collections say when they leave: the catalogue's own addresses are replaced by those of this service.
+
+In the catalogue an asset's address is the path of a file in the storage. Nobody outside can open it, but it tells which
+file is meant, so it becomes a name (a URN). What can be opened are the tiles, which a link and a picture lead to.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote, urlencode, urljoin
+
+from graticule.core.models.platform import UrlMode
+
+Document = dict[str, Any]
+
+BLOB_NAME: Final = "urn:graticule:blob:"
+TILEJSON: Final = "tilejson"
+THUMBNAIL: Final = "thumbnail"
+THUMBNAIL_SIZE: Final = 512
+_ADDRESSES: Final = ("http://", "https://", "urn:")
+_NAMED_ONLY: Final = "The address names the stored file, which is not handed out."
+
+
+@dataclass(frozen=True, slots=True)
+class ItemVersion:
+    """The version that an item stands for."""
+
+    asset_id: str
+    version_ordinal: int
+    url_mode: str
+
+    @property
+    def parameters(self) -> dict[str, int]:
+        """What an address has to say to lead to this version: nothing where there is but the latest."""
+        return {"version": self.version_ordinal} if self.url_mode == UrlMode.ALL_VERSIONS else {}
+
+
+def served_item(item: Document, version: ItemVersion | None, base: str, *, whole: bool = True) -> Document:
+    """Give an item with addresses that lead to this service, whose STAC API is at `base`.
+
+    Of an item that is not whole, because its caller chose some fields, nothing is added.
+    """
+    has_tiles = any(link.get("rel") == TILEJSON for link in item.get("links", ()))
+    served = _with_named_files(item, whole=whole)
+    if "links" in item:
+        served["links"] = [link for each in item["links"] if (link := _served_link(each, version, base))]
+    if whole and has_tiles and version is not None and "assets" in served:
+        served["assets"] = {**served["assets"], THUMBNAIL: _thumbnail(version, base)}
+    return served
+
+
+def served_collection(collection: Document) -> Document:
+    """Give a collection whose files are named, not located."""
+    return _with_named_files(collection, whole=True)
+
+
+def blob_name(href: str) -> str:
+    """Name a stored file; what is an address or a name already stays as it is."""
+    return href if href.startswith(_ADDRESSES) else BLOB_NAME + quote(href)
+
+
+def _with_named_files(document: Document, *, whole: bool) -> Document:
+    if "assets" not in document:
+        return dict(document)
+    assets = {key: _named_file(asset, explained=whole) for key, asset in document["assets"].items()}
+    return {**document, "assets": assets}
+
+
+def _named_file(asset: Document, *, explained: bool) -> Document:
+    if "href" not in asset or asset["href"].startswith(_ADDRESSES):
+        return asset
+    explanation = {"description": _NAMED_ONLY} if explained else {}
+    return {**explanation, **asset, "href": blob_name(asset["href"])}
+
+
+def _served_link(link: Document, version: ItemVersion | None, base: str) -> Document | None:
+    """Give a link as it is, or the one to the tiles with this service's address; None if they are not served."""
+    if link.get("rel") != TILEJSON:
+        return link
+    if version is None:
+        return None
+    return {**link, "href": _tiles_address(base, version, "WebMercatorQuad/tilejson.json")}
+
+
+def _thumbnail(version: ItemVersion, base: str) -> Document:
+    href = _tiles_address(base, version, "preview.png", max_size=THUMBNAIL_SIZE)
+    return {"href": href, "type": "image/png", "title": "Thumbnail", "roles": ["thumbnail"]}
+
+
+def _tiles_address(base: str, version: ItemVersion, what: str, **parameters: int) -> str:
+    """Give an address of the tile service, which stands beside this one."""
+    query = urlencode({**version.parameters, **parameters})
+    return urljoin(base, f"../tiles/{version.asset_id}/{what}") + (f"?{query}" if query else "")
