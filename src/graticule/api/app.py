@@ -44,6 +44,7 @@ from graticule.services.platforms import PlatformService
 from graticule.services.publishing import PublishingJobs
 from graticule.services.results import ResultIntake
 from graticule.services.reviews import ReviewService
+from graticule.services.service_addresses import ServiceAddresses
 from graticule.services.service_tokens import ServiceTokens
 from graticule.services.statistics import StatisticsService
 from graticule.services.submissions import SubmissionService
@@ -126,6 +127,6 @@ def _add_services(app: FastAPI, settings: Settings, database_url: str) -> None:
     app.state.assets = AssetReader(database)
     app.state.submissions = SubmissionService(database, engine.jobs, engine.workflows, StorageOptions.of(settings))
     app.state.reviews = ReviewService(database, PublishingJobs(engine.jobs, engine.workflows))
-    app.state.serve_url = None if settings.serve_url is None else str(settings.serve_url)
+    app.state.addresses = ServiceAddresses.of(settings)
     listener = Listener(database_url, ROLE, [EVENTS], name="graticule-orchestrator-events")
     app.state.events = EventStream(database, listener)

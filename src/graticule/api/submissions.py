@@ -42,7 +42,7 @@ async def status(
 ) -> OperatorStatus | PlatformStatus | JobInBrief:
     """Tell how a request stands, in the words of a partner; operators are told more, and of any job."""
     try:
-        return await assets.status(key, caller, request.app.state.serve_url)
+        return await assets.status(key, caller, request.app.state.addresses)
     except NotFound:
         if not caller.may(Deed.OPERATE):
             raise

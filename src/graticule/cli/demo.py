@@ -12,9 +12,10 @@ from rich.table import Table
 
 from graticule.cli.asking import MOST_ITEMS
 from graticule.cli.console import done, out, say, warn
-from graticule.cli.processes import GATEWAY_PORT
+from graticule.cli.processes import GATEWAY_PORT, SERVE_PORT
 from graticule.cli.settings import load_settings
 from graticule.cli.up import run_until_signal
+from graticule.core.audience import Audience
 
 if TYPE_CHECKING:
     from graticule.cli.installation import Installation
@@ -28,7 +29,8 @@ NO_EXTRA: Final = (
     "Without them, here is the engine alone."
 )
 GO_ON: Final = """
-  Start it to stay:    {command} up (the gateway, for partners and operators: {gateway})
+  Start it to stay:    {command} up (the gateway: {gateway}, the services: {services})
+  Look at the maps:    then open the addresses of the maps above in a browser
   See what was made:   {command} asset list
   Send data yourself:  put a file into {bronze}, and see "The first partner" in README.md
   Try the engine:      {command} submit demo -p chunks=40 --watch
@@ -48,9 +50,9 @@ async def _demo(settings: "Settings") -> None:
     from graticule.storage.local import LocalStorage
 
     began = time.monotonic()
-    say("Starting a database, an orchestrator, a gateway and a worker.")
+    say("Starting a database, an orchestrator, a gateway, a worker and the services.")
     samples = asyncio.create_task(asyncio.to_thread(make_samples)) if can_make_samples() else None
-    async with run_installation(settings, "127.0.0.1", free_ports(GATEWAY_PORT, 3), say) as running:
+    async with run_installation(settings, "127.0.0.1", free_ports(GATEWAY_PORT, 4), say) as running:
         done(f"Ready after {time.monotonic() - began:.1f} s.")
         await _show_installation(running)
         if samples is None:
@@ -63,8 +65,8 @@ async def _demo(settings: "Settings") -> None:
 
 
 def _show_ways_on(bronze: Path) -> None:
-    gateway = f"http://127.0.0.1:{GATEWAY_PORT}"
-    told = GO_ON.format(command=_own_command(), gateway=gateway, bronze=os.path.relpath(bronze))
+    places = {"gateway": f"http://127.0.0.1:{GATEWAY_PORT}", "services": f"http://127.0.0.1:{SERVE_PORT}"}
+    told = GO_ON.format(command=_own_command(), bronze=os.path.relpath(bronze), **places)
     out.print(told, soft_wrap=True)
 
 
@@ -85,6 +87,9 @@ async def _show_installation(running: "Installation") -> None:
             health = (await client.get(f"{address}/health")).raise_for_status().json()
             # The gateway tells strangers no details.
             table.add_row(*_health(health, address, {**told["database"], **health["checks"]["database"]}["detail"]))
+        if running.serve is not None:
+            health = (await client.get(f"{running.serve}/health")).raise_for_status().json()
+            table.add_row(health["process"], running.serve, health["status"], Audience.INTERNAL.role)
         bootstrap = f"{running.orchestrator}/api/v1/bootstrap"
         status = (await client.get(f"{bootstrap}/status", headers=headers)).raise_for_status().json()
         tables = (await client.get(f"{bootstrap}/tables", headers=headers)).raise_for_status().json()["items"]

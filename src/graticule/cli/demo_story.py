@@ -1,10 +1,12 @@
 """The story of `graticule demo`: a partner sends data, operators look on, and a reviewer approves what was made."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
+
+import httpx
 
 from graticule.cli.console import done, out, say, warn
 from graticule.cli.demo_made import print_made
@@ -18,7 +20,6 @@ from graticule.core.asset_views import OperatorStatus, PartnerAsset
 from graticule.core.exchange import Approval, PlatformStatus
 from graticule.core.models.platform import ClientRole
 from graticule.core.states import ApprovalState, ClearanceState, ProcessingState
-from graticule.services.asset_reading import SERVICES
 from graticule.storage.local import LocalStorage
 
 PARTNER: Final = "island_survey"
@@ -26,6 +27,11 @@ UPLOADER: Final = "island-survey-uploader"
 REVIEWER: Final = "demo-reviewer"
 DATASET: Final = "island"
 UNDER_WAY: Final = frozenset({ProcessingState.QUEUED, ProcessingState.PROCESSING})
+LARGE_PARCELS: Final = "area_ha > 10"
+MAPS: Final = {
+    "tiles": "/WebMercatorQuad/map.html",
+    "features": "/collections/features/tiles/WebMercatorQuad/map.html",
+}
 CONFLICT: Final = 409
 NOT_FOUND: Final = 404
 
@@ -44,7 +50,6 @@ class Sent:
 class Cast:
     """Who acts: each with a key that opens no more than the part needs."""
 
-    gateway: str
     partner: AsyncClient
     reviewer: AsyncClient
     operator: AsyncClient
@@ -134,17 +139,30 @@ async def _review(cast: Cast, all_sent: list[Sent]) -> None:
 
 async def _show_made(cast: Cast, raster: Sent, vector: Sent) -> None:
     print_made(await cast.made(raster, "create_cog"), await cast.made(vector))
-    statuses = [(sent, await cast.status(sent)) for sent in (raster, vector)]
-    is_served = all(status.service_urls for _, status in statuses)
-    out.print(
-        " Their addresses" + ("" if is_served else ", which answer once `graticule serve` joins: not in this version")
-    )
-    for sent, status in statuses:
-        service = SERVICES[sent.sample.data_type]
-        planned = {name: f"{cast.gateway}/{name}/{status.asset_id}" for name in (service, "stac")}
-        for name, address in (status.service_urls or planned).items():
-            out.print(f"   {name:<12} {address}", soft_wrap=True)
+    statuses = [await cast.status(sent) for sent in (raster, vector)]
+    addresses = [(name, address) for status in statuses for name, address in status.service_urls.items()]
+    if not addresses:
+        return
+    out.print(" They are served at")
+    for name, address in addresses:
+        out.print(f"   {name:<12} {address}", soft_wrap=True)
+        if name in MAPS:
+            out.print(f"   {'map':<12} {address}{MAPS[name]}", soft_wrap=True)
     out.print()
+    await _show_service(dict(addresses))
+
+
+async def _show_service(addresses: Mapping[str, str]) -> None:
+    """Show that the services answer, as anyone in the house may ask them."""
+    async with httpx.AsyncClient(timeout=30, trust_env=False) as client:
+        picture = await client.get(f"{addresses['tiles']}/preview.png", params={"max_size": 512})
+        page = await client.get(
+            f"{addresses['features']}/collections/features/items", params={"filter": LARGE_PARCELS, "limit": 1}
+        )
+    size = f"{len(picture.raise_for_status().content) / 1e3:.0f} kB"
+    found = page.raise_for_status().json()
+    done(f"The tile service drew a picture of the island ({size}).")
+    done(f"The feature service found {found['numberMatched']} parcels with {LARGE_PARCELS}.")
 
 
 async def _show_reject(cast: Cast, broken: Sent) -> None:
@@ -174,7 +192,6 @@ async def _cast(running: Installation) -> AsyncIterator[Cast]:
         partner = await _key(operator, UPLOADER, ClientRole.SUBMITTER, PARTNER)
         reviewer = await _key(operator, REVIEWER, ClientRole.REVIEWER)
         yield Cast(
-            gateway=running.gateway,
             partner=await open_clients.enter_async_context(connected(Server(running.gateway, partner))),
             reviewer=await open_clients.enter_async_context(connected(Server(running.gateway, reviewer))),
             operator=operator,

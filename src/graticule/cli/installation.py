@@ -7,6 +7,7 @@ import os
 import secrets
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import httpx
@@ -17,6 +18,7 @@ from graticule.cli.running import RunningInstallation, noted
 from graticule.cli.settings import absolute_home
 from graticule.cli.supervisor import GRACE_SECONDS, Child, start_log
 from graticule.config import HttpAddress, Settings
+from graticule.core.audience import Audience
 from graticule.core.errors import ConfigurationError, Unavailable
 from graticule.embedded.files import write_atomically
 from graticule.embedded.location import prepare_home
@@ -62,6 +64,7 @@ class Installation:
     gateway: str
     orchestrator: str
     workers: tuple[str, ...]
+    serve: str | None
     database: str
     home: Path
     logs: Path
@@ -70,17 +73,19 @@ class Installation:
 
 @contextlib.asynccontextmanager
 async def run_installation(
-    settings: Settings, host: str, port: int, announce: Announce, *, workers: int = 1
+    settings: Settings, host: str, port: int, announce: Announce, *, workers: int = 1, serve: bool = True
 ) -> AsyncIterator[Installation]:
     """Start everything, give it when it is ready, and stop it in order at the end."""
-    check_ports(port, workers)
+    layout = _Layout(port, workers, serve=serve and _can_serve(announce))
+    check_ports(port, layout.names)
     home = prepare_home(absolute_home(settings), ServerUser.choose())
     key = admin_key(settings, home)
     async with local_database(settings, home, announce) as urls:
         running = Installation(
             gateway=_address(host, port),
             orchestrator=_address(host, port + 1),
-            workers=tuple(_address(host, port + 2 + number) for number in range(workers)),
+            workers=tuple(_address(host, each) for each in layout.worker_ports),
+            serve=_address(host, layout.serve_port) if layout.serve else None,
             database=urls.place,
             home=home,
             logs=home / "logs",
@@ -99,7 +104,7 @@ async def run_installation(
                 )
                 for process in group
             ]
-            for group in _processes(settings, port, workers)
+            for group in _processes(settings, layout)
         ]
         async with _supervised(children):
             await _until_ready(running)
@@ -117,27 +122,58 @@ class _Process:
     grace_seconds: float = GRACE_SECONDS
 
 
-def _processes(settings: Settings, port: int, workers: int) -> list[list[_Process]]:
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Who has which port: the gateway the first, the orchestrator the next, then the workers, and the services last."""
+
+    port: int
+    workers: int
+    serve: bool
+
+    @property
+    def worker_ports(self) -> range:
+        return range(self.port + 2, self.port + 2 + self.workers)
+
+    @property
+    def serve_port(self) -> int:
+        return self.port + 2 + self.workers
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        workers = (f"worker {number + 1}" for number in range(self.workers))
+        return ("gateway", "orchestrator", *workers, *(["services"] if self.serve else []))
+
+
+def _can_serve(announce: Announce) -> bool:
+    """Tell whether the packages of the services are installed, and say so if they are not."""
+    if find_spec("titiler") is not None:
+        return True
+    announce("Tiles, features and the catalogue are not served: install graticule[serve] for that.")
+    return False
+
+
+def _processes(settings: Settings, layout: _Layout) -> list[list[_Process]]:
     """Give the processes in the order in which they stop.
 
-    The gateway takes no more requests; the workers hand their tasks back; the orchestrator, last, its jobs.
+    The gateway and the services take no more requests; the workers hand their tasks back; the orchestrator, last, its
+    jobs.
     """
     grace = settings.worker_grace_seconds + STOPPING_SECONDS
-    serve = ("worker", "--queues", WORKER_QUEUES)
+    worker = ("worker", "--queues", WORKER_QUEUES)
+    serve = [_Process("serve", ("serve", "--audience", Audience.INTERNAL), layout.serve_port)] if layout.serve else []
     return [
-        [_Process("gateway", ("gateway",), port)],
-        [_Process(f"worker-{number + 1}", serve, port + 2 + number, grace) for number in range(workers)],
-        [_Process("orchestrator", ("orchestrator",), port + 1)],
+        [_Process("gateway", ("gateway",), layout.port), *serve],
+        [_Process(f"worker-{number}", worker, port, grace) for number, port in enumerate(layout.worker_ports, start=1)],
+        [_Process("orchestrator", ("orchestrator",), layout.port + 1)],
     ]
 
 
 def _note(running: Installation) -> RunningInstallation:
-    return RunningInstallation(os.getpid(), running.gateway, running.orchestrator, running.workers)
+    return RunningInstallation(os.getpid(), running.gateway, running.orchestrator, running.workers, running.serve)
 
 
-def check_ports(port: int, workers: int) -> None:
+def check_ports(port: int, names: Sequence[str]) -> None:
     """Refuse early, and clearly, when a port that we need is taken, or there is none of that number."""
-    names = ("gateway", "orchestrator", *(f"worker {number + 1}" for number in range(workers)))
     for wanted, process in enumerate(names, start=port):
         if wanted > LAST_PORT or not is_free(wanted):
             reason = "is in use by another program" if wanted <= LAST_PORT else "does not exist"
@@ -180,15 +216,19 @@ def kept_secret(given: SecretStr | None, path: Path) -> str:
 
 
 def _environments(settings: Settings, running: Installation, urls: DatabaseUrls) -> Mapping[str, dict[str, str]]:
-    """Give each process what it may know: the workers no keys, and of the embedded logins each its own."""
+    """Give each process what it may know: those that read partners' files no keys, and each of the logins its own."""
     shared = {name: value for name, value in os.environ.items() if name.upper() not in NOT_INHERITED}
     shared["GRATICULE_HOME"] = str(running.home)
     token = settings.worker_token
     reporting = {} if token is None else {"GRATICULE_WORKER_TOKEN": token.get_secret_value()}
+    serve_url = _told(settings.serve_url) or running.serve
+    addresses = {"GRATICULE_PUBLIC_URL": _told(settings.public_url) or running.gateway}
+    if serve_url is not None:
+        addresses["GRATICULE_SERVE_URL"] = serve_url
     callers = {
+        **addresses,
         "GRATICULE_ADMIN_KEY": running.admin_key.value,
         "GRATICULE_SERVICE_KEY": kept_secret(settings.service_key, running.home / "service.key"),
-        "GRATICULE_PUBLIC_URL": _told(settings.public_url) or running.gateway,
     }
     orchestrator = {
         "GRATICULE_DATABASE_URL": urls.orchestrator,
@@ -204,14 +244,16 @@ def _environments(settings: Settings, running: Installation, urls: DatabaseUrls)
         "orchestrator": shared | reporting | callers | orchestrator,
         "gateway": shared | callers | gateway,
         "worker": shared | reporting | {"GRATICULE_DATABASE_URL": urls.worker},
+        "serve": shared | addresses | {"GRATICULE_DATABASE_URL": urls.serve},
     }
 
 
 def _targets(settings: Settings, running: Installation) -> Iterator[str]:
-    """Name what operators reach through the gateway: the workers, and what else is configured."""
+    """Name what operators reach through the gateway: the workers, the services, and what else is configured."""
     workers = {f"worker-{number}": address for number, address in enumerate(running.workers, start=1)}
+    serve = {} if running.serve is None else {"serve": running.serve}
     configured = {name: str(address.get_secret_value()) for name, address in settings.proxy_targets.items()}
-    for name, address in {**workers, **configured}.items():
+    for name, address in {**workers, **serve, **configured}.items():
         yield f"{name}={address}"
 
 
@@ -237,7 +279,7 @@ async def _until_ready(running: Installation) -> None:
     """Wait until every process answers that it is ready."""
     # Plain HTTP on this machine: no certificates need be loaded.
     async with httpx.AsyncClient(timeout=5, trust_env=False, verify=False) as client:  # noqa: S501
-        for address in (running.gateway, running.orchestrator, *running.workers):
+        for address in filter(None, (running.gateway, running.orchestrator, *running.workers, running.serve)):
             await _until_answer(client, f"{address}/readyz", running.logs)
 
 

@@ -28,6 +28,7 @@ class DatabaseUrls:
     orchestrator: str = field(repr=False)
     gateway: str = field(repr=False)
     worker: str = field(repr=False)
+    serve: str = field(repr=False)
     place: str
 
 
@@ -39,7 +40,7 @@ async def local_database(settings: Settings, home: Path, announce: Announce) -> 
         url = external.get_secret_value()
         owner = owner_url(settings) or url
         await _migrate(owner, announce)
-        yield DatabaseUrls(owner=owner, orchestrator=url, gateway=url, worker=url, place=str(external))
+        yield DatabaseUrls(owner=owner, orchestrator=url, gateway=url, worker=url, serve=url, place=str(external))
         return
     async with Cluster.of(home, preferred=settings.pg_bin, announce=announce) as cluster:
         urls = await _provision(cluster, settings.postgres_db, home, announce)
@@ -57,6 +58,7 @@ async def _provision(cluster: Cluster, database: str, home: Path, announce: Anno
         orchestrator=cluster.url(DatabaseRole.ORCHESTRATOR, database),
         gateway=cluster.url(DatabaseRole.GATEWAY, database),
         worker=cluster.url(DatabaseRole.WORKER, database),
+        serve=cluster.url(DatabaseRole.SERVE_INTERNAL, database),
         place=f"{database} on 127.0.0.1:{cluster.port}",
     )
 

@@ -41,6 +41,7 @@ app.command(rich_help_panel=PROCESSES)(up.up)
 app.command(rich_help_panel=PROCESSES)(processes.orchestrator)
 app.command(rich_help_panel=PROCESSES)(processes.gateway)
 app.command(rich_help_panel=PROCESSES)(worker.worker)
+app.command(rich_help_panel=PROCESSES)(processes.serve)
 app.command(rich_help_panel=PROCESSES)(demo.demo)
 for command in (jobs.submit, jobs.jobs, jobs.watch, jobs.events, jobs.cancel, jobs.retry):
     app.command(rich_help_panel=JOBS)(command)
@@ -72,7 +73,7 @@ def choose(
 ) -> None:
     """Graticule: partners' rasters and vectors in, reviewed and versioned map services out.
 
-    Without a command, the variable RUN_MODE chooses the role: up, orchestrator, gateway or worker.
+    Without a command, the variable RUN_MODE chooses the role: up, orchestrator, gateway, worker or serve.
     """
     if context.invoked_subcommand is not None:
         return

@@ -1,4 +1,4 @@
-"""`graticule orchestrator` and `graticule gateway`: one process each."""
+"""`graticule orchestrator`, `graticule gateway` and `graticule serve`: one process each."""
 
 import asyncio
 from typing import TYPE_CHECKING, Annotated
@@ -7,6 +7,7 @@ import typer
 
 from graticule.cli.settings import load_settings
 from graticule.config import RunMode, Settings
+from graticule.core.audience import Audience
 from graticule.core.table import DatabaseRole
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 GATEWAY_PORT = 8000
 ORCHESTRATOR_PORT = 8001
+SERVE_PORT = 8003
 
 Host = Annotated[
     str,
@@ -39,6 +41,27 @@ def gateway(host: Host = "127.0.0.1", port: Port = GATEWAY_PORT) -> None:
 
     settings = begin(RunMode.GATEWAY)
     run(create_gateway(settings, process_url(settings, DatabaseRole.GATEWAY)), host, port)
+
+
+def serve(
+    audience: Annotated[
+        Audience | None,
+        typer.Option(help="For whom: those of the house, or the public; by default GRATICULE_SERVE_AUDIENCE."),
+    ] = None,
+    host: Host = "127.0.0.1",
+    port: Port = SERVE_PORT,
+) -> None:
+    """Run the services: tiles, features and the STAC catalogue of what was approved, for one audience.
+
+    `internal` shows what is approved, whatever its clearance, and asks nobody who they are: keep it in your network.
+    `external` shows what is approved, public and exported, and can read nothing else.
+    """
+    from graticule.cli.connection import process_url
+    from graticule.serve.app import create_serve
+
+    settings = begin(RunMode.SERVE)
+    chosen = audience or settings.serve_audience
+    run(create_serve(settings, process_url(settings, chosen.role), chosen), host, port)
 
 
 def begin(process: RunMode) -> Settings:

@@ -21,6 +21,7 @@ class RunningInstallation:
     gateway: str
     orchestrator: str
     workers: Sequence[str]
+    serve: str | None = None
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ def up(
             envvar="GRATICULE_PORT",
             min=1,
             max=65534,
-            help="The gateway's port; the orchestrator's is the next one, then those of the workers' health.",
+            help="The gateway's port; the orchestrator's is the next one, then the workers' and the services'.",
         ),
     ] = GATEWAY_PORT,
     host: Host = "127.0.0.1",
@@ -33,20 +33,21 @@ def up(
         Path | None, typer.Option(help="The data folder; by default GRATICULE_HOME, or .graticule.")
     ] = None,
     workers: Annotated[int, typer.Option(min=0, max=64, help="How many worker processes to start.")] = 1,
+    serve: Annotated[bool, typer.Option(help="Whether to start the tile, feature and STAC services.")] = True,
 ) -> None:
-    """Run everything on this machine: a database, an orchestrator, a gateway and workers, until Ctrl-C.
+    """Run everything on this machine: a database, an orchestrator, a gateway, workers and services, until Ctrl-C.
 
     The database is a private PostgreSQL in the data folder, or the server that GRATICULE_DATABASE_URL names.
     A process that dies is started again.
     """
-    run_until_signal(_up(load_settings(home=home), host, port, workers))
+    run_until_signal(_up(load_settings(home=home), host, port, workers, serve=serve))
 
 
-async def _up(settings: "Settings", host: str, port: int, workers: int) -> None:
+async def _up(settings: "Settings", host: str, port: int, workers: int, *, serve: bool) -> None:
     from graticule.cli.installation import run_installation
 
     began = time.monotonic()
-    async with run_installation(settings, host, port, say, workers=workers) as running:
+    async with run_installation(settings, host, port, say, workers=workers, serve=serve) as running:
         _tell(running, time.monotonic() - began)
         await asyncio.Event().wait()
 
@@ -81,6 +82,7 @@ def _tell(running: "Installation", seconds: float) -> None:
         "gateway": running.gateway,
         "orchestrator": running.orchestrator,
         "workers": ", ".join(running.workers) or "none",
+        "services": running.serve or "none",
         "database": running.database,
         "data folder": running.home,
         "logs": running.logs,

@@ -47,6 +47,7 @@ from graticule.http.paging import Cursor, Cursors, Limit, Page
 from graticule.http.problems import problem_responses
 from graticule.repositories.asset_views import RequestFilter
 from graticule.services.asset_reading import AssetReader, Target
+from graticule.services.service_addresses import ServiceAddresses
 
 PREFIX: Final = "/api/platform"
 
@@ -194,7 +195,7 @@ async def status(
     key: StatusKey, reader: Assets, settings: TheSettings, caller: CallerWhoReads
 ) -> OperatorStatus | PlatformStatus:
     """Tell how a request stands; of an asset, how its newest request does."""
-    return await reader.status(key, caller, _shown(settings.serve_url))
+    return await reader.status(key, caller, ServiceAddresses.of(settings))
 
 
 @router.get("/requests")

@@ -61,9 +61,15 @@ async def _ensure_known(request: Request) -> None:
     """Raise what the route would raise; what the caller may do, and how often, is left to the route."""
     access: AccessService = request.app.state.access
     given = await _OPEN_ID_TOKEN(request)
+    if not access.is_worker_token(given.credentials if given else None):  # for callbacks it counts, whatever beside it
+        await known_caller(request)
+
+
+async def known_caller(request: Request) -> Caller:
+    """Give the caller of a request, however often it calls; `Unauthenticated` when nobody is known by what it shows."""
+    given = await _OPEN_ID_TOKEN(request)
     bearer = given.credentials if given else None
-    if not access.is_worker_token(bearer):  # for callbacks it counts, whatever stands beside it
-        await _caller(request, await _API_KEY(request), bearer, request.headers.get(HEADER))
+    return await _caller(request, await _API_KEY(request), bearer, request.headers.get(HEADER))
 
 
 async def authenticated(request: Request, api_key: ApiKey, bearer: Bearer) -> Caller:

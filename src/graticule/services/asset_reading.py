@@ -14,8 +14,7 @@ from graticule.core.asset_views import PARTNER_EVENTS, OperatorStatus, StaffAsse
 from graticule.core.errors import InvalidInput, NotFound
 from graticule.core.exchange import PlatformStatus, VersionInBrief
 from graticule.core.ids import AssetId, JobId, PlatformId
-from graticule.core.models import AssetRevision, AssetVersion, Event, GeospatialAsset, PlatformRequest
-from graticule.core.models.platform import DataType, UrlMode
+from graticule.core.models import AssetRevision, AssetVersion, Event, PlatformRequest
 from graticule.core.permissions import Caller, Deed
 from graticule.core.states import RequestStatus
 from graticule.core.validation import ValidationReport
@@ -23,10 +22,11 @@ from graticule.repositories.asset_views import AssetFilter, AssetViews, RequestF
 from graticule.repositories.database import Database
 from graticule.repositories.job_views import JobViews
 from graticule.services.job_reading import Progress, progress_of
+from graticule.services.service_addresses import ServiceAddresses
 
 LENGTH_OF_UUID: Final = 36
 UNDER_WAY: Final = frozenset({RequestStatus.ACCEPTED, RequestStatus.PROCESSING})
-SERVICES: Final = {DataType.RASTER: "tiles", DataType.VECTOR: "features"}
+NOWHERE: Final = ServiceAddresses()
 
 F = TypeVar("F", AssetFilter, RequestFilter)
 
@@ -91,7 +91,7 @@ class AssetReader:
         async with self._of_asset(asset_id, caller) as views:
             return await views.history(asset_id, after, limit, None if caller.is_staff else PARTNER_EVENTS)
 
-    async def status(self, key: str, caller: Caller, serve_url: str | None = None) -> PlatformStatus:
+    async def status(self, key: str, caller: Caller, addresses: ServiceAddresses = NOWHERE) -> PlatformStatus:
         """Tell how a request stands: by its id, by an asset (its newest request), for operators also by a job.
 
         Operators are given an `OperatorStatus`.
@@ -104,7 +104,7 @@ class AssetReader:
                 raise NotFound(f"There is no request or asset {key}.")
             job_id = found.request.job_id or found.version.current_job_id
             counters = await JobViews(connection).counters(job_id) if job_id else []
-        return _status(found, progress_of(counters), self._database.now(), caller, serve_url)
+        return _status(found, progress_of(counters), self._database.now(), caller, addresses)
 
     async def target(self, asset_id: AssetId | None, request_id: UUID | None, caller: Caller) -> Target:
         """Find what a change is asked for, by asset or by request; if both are given, they must agree."""
@@ -137,18 +137,6 @@ class AssetReader:
             views = AssetViews(connection)
             await _visible_asset(views, asset_id, caller)
             yield views
-
-
-def service_urls(asset: GeospatialAsset, version: AssetVersion, serve_url: str) -> dict[str, str]:
-    """Give the addresses at which a version is served; none when it is not, or when they would reach another one."""
-    if version.approved_revision is None or version.deleted_at is not None or asset.deleted_at is not None:
-        return {}
-    is_latest = version.version_ordinal == asset.latest_approved_version_ordinal
-    if not is_latest and asset.url_mode is UrlMode.LATEST_ONLY:
-        return {}
-    which = "" if is_latest else f"?version={version.version_ordinal}"
-    names = (SERVICES[asset.data_type], "stac")
-    return {name: f"{serve_url.rstrip('/')}/{name}/{asset.asset_id}{which}" for name in names}
 
 
 def _limited(wanted: F, caller: Caller) -> F | None:
@@ -206,7 +194,7 @@ def _as_uuid(key: str) -> UUID | None:
 
 
 def _status(
-    found: RequestInFull, progress: Progress, now: datetime, caller: Caller, serve_url: str | None
+    found: RequestInFull, progress: Progress, now: datetime, caller: Caller, addresses: ServiceAddresses
 ) -> PlatformStatus:
     request, version, asset = found.request, found.version, found.asset
     status = PlatformStatus(
@@ -219,7 +207,7 @@ def _status(
         processing_state=version.processing_state,
         approval_state=version.approval_state,
         clearance_state=asset.clearance_state,
-        service_urls={} if serve_url is None else service_urls(asset, version, serve_url),
+        service_urls=addresses.of_version(asset, version),
         removed_at=asset.deleted_at or version.deleted_at,
         error=request.last_error,
         validation=ValidationReport.read(version.validation),

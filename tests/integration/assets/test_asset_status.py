@@ -31,11 +31,12 @@ from graticule.repositories.nodes import NodeRepository
 from graticule.repositories.requests import RequestRepository
 from graticule.repositories.workflows import WorkflowRepository
 from graticule.services.asset_reading import AssetReader, Target
+from graticule.services.service_addresses import ServiceAddresses
 
 PARTNER = Caller("client", frozenset({ClientRole.SUBMITTER}), PlatformId("ddh"))
 REVIEWER = Caller("rita", frozenset({ClientRole.REVIEWER}))
 OPERATOR = Caller("olaf", frozenset({ClientRole.OPERATOR}))
-SERVE = "https://serve.example.org/"
+SERVE = ServiceAddresses("https://serve.example.org", "https://maps.example.org")
 JOB = JobId("0" * 31 + "a")
 OLDER, NEWER = UUID(int=1), rows.REQUEST
 IN_SERVICE: dict[str, Any] = {**rows.APPROVED, "approved_revision": 1}
@@ -171,7 +172,23 @@ async def test_an_error_is_told_as_it_is_stored_and_to_the_request_that_met_it(
 
 
 def served(kind: str, query: str = "") -> dict[str, str]:
-    return {name: f"https://serve.example.org/{name}/{rows.ASSET}{query}" for name in (kind, "stac")}
+    return {kind: f"https://serve.example.org/{kind}/{rows.ASSET}{query}"}
+
+
+EXPORTED = {"exported_revision": 1, "export_run_id": "run", "stac_collection_id": "ddh-hills"}
+PUBLIC = {
+    "latest_approved_version_ordinal": 0,
+    "clearance_state": ClearanceState.PUBLIC,
+    "cleared_at": rows.NOW,
+    "cleared_by": "rita",
+    "made_public_at": rows.NOW,
+    "made_public_by": "rita",
+}
+IN_CATALOGUE = {"stac": "https://serve.example.org/stac/collections/ddh-hills"}
+FOR_THE_PUBLIC = {
+    "external_tiles": f"https://maps.example.org/tiles/{rows.ASSET}",
+    "external_stac": "https://maps.example.org/stac/collections/ddh-hills-public",
+}
 
 
 @pytest.mark.parametrize(
@@ -187,6 +204,10 @@ def served(kind: str, query: str = "") -> dict[str, str]:
             served("tiles", "?version=0"),
         ),
         ({"latest_approved_version_ordinal": 1}, IN_SERVICE, {}),
+        (PUBLIC, {**IN_SERVICE, **EXPORTED}, served("tiles") | IN_CATALOGUE | FOR_THE_PUBLIC),
+        # Public, and not copied yet; copied, and not public any more.
+        (PUBLIC, IN_SERVICE, served("tiles")),
+        ({"latest_approved_version_ordinal": 0}, {**IN_SERVICE, **EXPORTED}, served("tiles") | IN_CATALOGUE),
         # Overwritten: what was approved stays in service until the new revision is.
         ({"latest_approved_version_ordinal": 0}, {"revision": 2, "approved_revision": 1}, served("tiles")),
         (

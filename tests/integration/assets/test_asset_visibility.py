@@ -17,6 +17,7 @@ from graticule.core.states import RequestStatus
 from graticule.repositories.asset_views import AssetFilter, RequestFilter
 from graticule.repositories.database import Database
 from graticule.services.asset_reading import AssetReader
+from graticule.services.service_addresses import ServiceAddresses
 
 RANDOMLY = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 STAFF = Caller("olaf", frozenset({ClientRole.OPERATOR}))
@@ -29,6 +30,7 @@ def partner(platform_id: str) -> Caller:
     return Caller(f"client of {platform_id}", frozenset({ClientRole.SUBMITTER}), PlatformId(platform_id))
 
 
+SERVE = ServiceAddresses("https://serve")
 Read = Callable[[AssetReader, AssetId, Caller], Awaitable[object]]
 BY_ASSET: dict[str, Read] = {
     "asset": lambda reader, asset_id, caller: reader.asset(asset_id, caller),
@@ -37,7 +39,7 @@ BY_ASSET: dict[str, Read] = {
     "revisions": lambda reader, asset_id, caller: reader.revisions(asset_id, caller),
     "revisions of a version": lambda reader, asset_id, caller: reader.revisions(asset_id, caller, 0),
     "history": lambda reader, asset_id, caller: reader.history(asset_id, caller),
-    "status": lambda reader, asset_id, caller: reader.status(asset_id, caller, "https://serve"),
+    "status": lambda reader, asset_id, caller: reader.status(asset_id, caller, SERVE),
     "target": lambda reader, asset_id, caller: reader.target(asset_id, None, caller),
 }
 

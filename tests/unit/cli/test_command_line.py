@@ -199,6 +199,7 @@ def told(console: Console, *, is_new: bool) -> str:
         gateway="http://127.0.0.1:8000",
         orchestrator="http://127.0.0.1:8001",
         workers=("http://127.0.0.1:8002",),
+        serve="http://127.0.0.1:8003",
         database=f"graticule on {LONG_HOME}",
         home=LONG_HOME,
         logs=LONG_HOME / "logs",
