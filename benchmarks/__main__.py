@@ -11,14 +11,17 @@ from benchmarks import repositories
 from benchmarks.measure import Measurement, Part
 from benchmarks.raster.size import RasterPart, RasterSize
 from benchmarks.report import table, wide_console
+from benchmarks.serving.size import ServingPart, ServingSize
 from benchmarks.workloads import FULL, QUICK
 from graticule.config import LogFormat, RunMode
 from graticule.logs import configure_logging
 
 REPOSITORIES = "repositories"
 RASTER = "raster"  # all of its parts
-CHOICES = [*Part, REPOSITORIES, RASTER, *RasterPart]
+SERVING = "serving"
+CHOICES = [*Part, REPOSITORIES, RASTER, *RasterPart, SERVING, *ServingPart]
 QUICK_RASTER = RasterSize(side=4_000, many_tiles=512)
+QUICK_SERVING = ServingSize(side=2_048, features=10_000, addresses=50, requests=200, light_requests=500)
 
 
 def main() -> None:
@@ -31,6 +34,8 @@ def main() -> None:
         asyncio.run(repositories.run(wide_console()))
     if rasters := [part for part in RasterPart if part in options.only or RASTER in options.only]:
         asyncio.run(_raster(rasters, options))
+    if services := [part for part in ServingPart if part in options.only or SERVING in options.only]:
+        asyncio.run(_serving(services, options.rounds or (2 if options.quick else 5), quick=options.quick))
 
 
 async def _engine(parts: list[Part], rounds: int, *, quick: bool) -> None:
@@ -67,6 +72,24 @@ async def _raster(parts: list[RasterPart], options: argparse.Namespace) -> None:
         console.print(report.tools_table(measurement.measured))
     if options.json:
         measurement.measured.write(options.json, lines)
+
+
+async def _serving(parts: list[ServingPart], rounds: int, *, quick: bool) -> None:
+    # Heavy imports, and packages that the engine alone can do without.
+    from benchmarks.serving import report  # noqa: PLC0415
+    from benchmarks.serving.measure import ServingMeasurement  # noqa: PLC0415
+
+    progress = Console(stderr=True)
+    with progress.status("starting") as status:
+        size = QUICK_SERVING if quick else ServingSize()
+        measurement = ServingMeasurement(size, rounds, parts, status.update)
+        lines = []
+        async for line in measurement.lines():
+            lines.append(line)
+            progress.print(f"{line.workload.strip()}: {line.ours}", highlight=False)
+    console = wide_console()
+    console.print(table(lines, beside="plain", title=report.TITLE))
+    console.print(report.each_table(measurement.measured))
 
 
 def _raster_size(options: argparse.Namespace) -> RasterSize:

@@ -90,11 +90,21 @@ async def running(
     name: str, environment: Mapping[str, str], logs: Path, options: Sequence[str] = ()
 ) -> AsyncIterator[Process]:
     """Run `graticule NAME` until the block is left; it is ready when the block is entered."""
+    arguments = ("-m", "graticule", name, *options)
+    async with running_module(name, arguments, environment, logs, ready="/readyz") as process:
+        yield process
+
+
+@asynccontextmanager
+async def running_module(
+    name: str, arguments: Sequence[str], environment: Mapping[str, str], logs: Path, *, ready: str
+) -> AsyncIterator[Process]:
+    """Run Python with these arguments and a port until the block is left; it is ready when it answers at `ready`."""
     port, log = free_port(FIRST_PORT), logs / f"{name}.log"
     url = f"http://127.0.0.1:{port}"
     with log.open("ab") as output:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "graticule", name, "--port", str(port), *options),
+            *(sys.executable, "-P", *arguments, "--port", str(port)),
             env={**_inherited(), **environment},
             stdout=output,
             stderr=output,
@@ -102,7 +112,7 @@ async def running(
             preexec_fn=end_with_parent(signal.SIGTERM),
         )
     try:
-        await _until_ready(f"{url}/readyz", process, log)
+        await _until_ready(f"{url}{ready}", process, log)
         yield Process(name, process.pid, log, url)
     finally:
         await _stop(process)
