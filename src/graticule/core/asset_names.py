@@ -13,6 +13,7 @@ from graticule.core.ids import AssetId, PlatformId
 SHORTEST_PREFIX: Final = 8
 LONGEST_SLUG: Final = 40
 LONGEST_TABLE_NAME: Final = 63
+PUBLIC_COLLECTION: Final = "-public"  # after a collection's id: the copies for the public have one of their own
 RefValue = str | int
 
 

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from graticule.config import HttpAddress, Settings
+from graticule.core.asset_names import PUBLIC_COLLECTION
 from graticule.core.models import AssetVersion, GeospatialAsset
 from graticule.core.models.platform import DataType, UrlMode
 from graticule.core.states import ClearanceState
 
 SERVICES: Final = {DataType.RASTER: "tiles", DataType.VECTOR: "features"}
 EXTERNAL: Final = "external_"  # before the names of services for the public
-COLLECTION_OF_PUBLIC: Final = "-public"  # after the name of a collection: the copies for the public have their own
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class ServiceAddresses:
         told = _at(self.internal, asset, which, version.stac_collection_id)
         if version.exported_revision is None or asset.clearance_state is not ClearanceState.PUBLIC:
             return told
-        collection = version.stac_collection_id and version.stac_collection_id + COLLECTION_OF_PUBLIC
+        collection = version.stac_collection_id and version.stac_collection_id + PUBLIC_COLLECTION
         public = _at(self.external, asset, which, collection)
         return told | {f"{EXTERNAL}{name}": address for name, address in public.items()}
 

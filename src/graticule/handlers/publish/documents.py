@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import orjson
 
+from graticule.core.asset_names import PUBLIC_COLLECTION
 from graticule.core.errors import InvalidInput
-from graticule.handlers.publish.inputs import PUBLIC, Export
+from graticule.handlers.publish.inputs import Export
 
 Document = dict[str, Any]
 # An item tells whose copy it is, by what stands in the public addresses anyway. The partner's own identifiers, the
@@ -90,7 +91,7 @@ def public_collection(collection: Document) -> Document:
     """Give the collection of the copies, still with the extent of the originals."""
     told = {name: value for name, value in collection.items() if name in _COLLECTION}
     links = [link for link in collection.get("links", []) if link["rel"] == "license"]
-    return {**told, "id": f"{collection['id']}{PUBLIC}", "links": links, "stac_extensions": []}
+    return {**told, "id": f"{collection['id']}{PUBLIC_COLLECTION}", "links": links, "stac_extensions": []}
 
 
 def checksum_of(sha256: str) -> str:

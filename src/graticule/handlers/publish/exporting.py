@@ -6,6 +6,7 @@ from datetime import datetime
 from pydantic import JsonValue
 
 from graticule.config import Settings
+from graticule.core.asset_names import PUBLIC_COLLECTION
 from graticule.core.errors import GraticuleError, InvalidInput, NotFound, Unavailable
 from graticule.core.models.engine import JobPurpose
 from graticule.handlers.answers import answering_async
@@ -14,7 +15,7 @@ from graticule.handlers.publish.copying import Copying, Notes, Zones, stated_che
 from graticule.handlers.publish.data_factory import DataFactory, opened_factory
 from graticule.handlers.publish.documents import Copied, Document, public_collection, public_item
 from graticule.handlers.publish.factory_runs import FactoryRuns
-from graticule.handlers.publish.inputs import PUBLIC, Export
+from graticule.handlers.publish.inputs import Export
 from graticule.handlers.publish.pacing import Pace, database_of, failure_of
 from graticule.handlers.publish.removing import remove_blobs, stray_copies, withdraw_items
 from graticule.handlers.result import HandlerResult
@@ -63,7 +64,7 @@ class _Export:
             "size_bytes": size,
             "table_name": given.table_name,
             "stac_item_id": given.stac_item_id if item else None,
-            "stac_collection_id": f"{given.stac_collection_id}{PUBLIC}" if item else None,
+            "stac_collection_id": f"{given.stac_collection_id}{PUBLIC_COLLECTION}" if item else None,
         }
 
     def _external_path(self) -> str | None:

@@ -4,12 +4,12 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from graticule.core.asset_names import PUBLIC_COLLECTION
 from graticule.core.models.platform import DataType, TableName
 
 # As `core.asset_names` makes it: platform, dataset, short id, version.
 VersionPrefix = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*/[a-z0-9_]+/[0-9a-f]{8,32}/v[0-9]+$", max_length=1000)]
 AssetKey = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
-PUBLIC: str = "-public"  # what the collection of the copies is called, after that of the originals
 
 
 class Given(BaseModel):
@@ -42,7 +42,7 @@ class Version(Given):
     @property
     def public_collections(self) -> list[str]:
         """The collections that may have items of its copies."""
-        return [f"{each}{PUBLIC}" for each in self.collections]
+        return [f"{each}{PUBLIC_COLLECTION}" for each in self.collections]
 
 
 class Export(Version):
