@@ -39,7 +39,7 @@ SHAPE = """
     FROM (SELECT 'column' AS kind, attrelid::regclass::text AS name,
                  concat_ws(' ', attname, atttypid::regtype, attnotnull, atthasdef, relkind, relowner, relacl) AS detail
           FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
-          WHERE relnamespace = 'dagapp'::regnamespace AND NOT attisdropped
+          WHERE relnamespace = ANY ('{dagapp,geo,external}'::regnamespace[]) AND NOT attisdropped
           UNION ALL
           SELECT 'constraint', conrelid::regclass::text, concat_ws(' ', conname, pg_get_constraintdef(oid))
           FROM pg_constraint WHERE connamespace = 'dagapp'::regnamespace) AS object

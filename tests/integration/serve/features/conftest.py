@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
-from tests.conftest import SharedDatabase, TestDatabase
+from tests.conftest import TEMPLATE, TestDatabase, _create_database, _drop_database
 
 from graticule.core.models.platform import DataType
 from graticule.core.table import DatabaseRole
@@ -58,18 +58,16 @@ TABLES = f"""
     GRANT SELECT ON geo.roads_v1, geo.islands_v1, geo.swiss_v1, geo.large_v1, geo.packed_v1, geo.other_v1
     TO graticule_serve_internal;
 """
-DROP = """DROP TABLE IF EXISTS geo.roads_v1, geo.islands_v1, geo.swiss_v1, geo.large_v1, geo.packed_v1, geo.other_v1"""
 
 
 @pytest.fixture(scope="session")
-def tables(shared_clone: SharedDatabase) -> Iterator[TestDatabase]:
-    """Give a database that has the tables."""
-    with psycopg.connect(shared_clone.database.url(), autocommit=True) as connection:
-        connection.execute(DROP)
+def tables() -> Iterator[TestDatabase]:
+    """Give a database that has the tables; its own, for tests of other folders expect that there are none."""
+    created = _create_database(TEMPLATE)
+    with psycopg.connect(created.url(), autocommit=True) as connection:
         connection.execute(TABLES.encode())
-    yield shared_clone.database
-    with psycopg.connect(shared_clone.database.url(), autocommit=True) as connection:
-        connection.execute(DROP)
+    yield created
+    _drop_database(created)
 
 
 class Serving:
