@@ -4,7 +4,6 @@ import asyncio
 import gc
 import os
 import shutil
-import tempfile
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from psycopg.conninfo import make_conninfo
 from psycopg.types.json import Jsonb
 from pydantic import AliasChoices
 from structlog.dev import ConsoleRenderer, plain_traceback
+from tests.folders import new_cluster_folder
 
 from graticule.config import Settings
 from graticule.core.models import TABLES, Platform, SchemaDeployment
@@ -58,8 +58,7 @@ class SharedCluster:
     """The cluster of a test run, held by the process that began it."""
 
     def __init__(self) -> None:
-        self._home = Path(tempfile.mkdtemp(prefix="gtc-test-"))
-        self._home.chmod(0o711)
+        self._home = new_cluster_folder()
         self._runner = asyncio.Runner()  # kept open: the server is a child of its loop
         self._cluster = Cluster.of(self._home, settings=NOT_DURABLE)
         try:

@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -17,6 +16,7 @@ import pytest
 from tests.conftest import HOME_VARIABLE
 from tests.e2e.installation import FORKED, Program, Up
 from tests.e2e.processes import free_ports
+from tests.folders import new_cluster_folder
 
 KEPT = "kept_partner"
 KEEP = f"""
@@ -56,8 +56,7 @@ class FirstStart:
 @contextmanager
 def open_folder() -> Iterator[Path]:
     """Give a folder that the server's user can enter, and remove it afterwards."""
-    made = Path(tempfile.mkdtemp(prefix="gtc-")).resolve()
-    made.chmod(0o711)
+    made = new_cluster_folder()
     try:
         yield made
     finally:

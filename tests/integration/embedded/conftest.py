@@ -6,12 +6,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.folders import new_cluster_folder
 
 from graticule.embedded.binaries import Binaries, find_binaries
 from graticule.embedded.location import OPEN_PLACE, Location, known_locations
@@ -67,19 +67,10 @@ def until() -> Until:
     return wait
 
 
-def _new_folder() -> Path:
-    """In memory when there is room: a cluster is a thousand files."""
-    memory = Path("/dev/shm")
-    roomy = memory.is_dir() and shutil.disk_usage(memory).free > 2 * 1024**3
-    made = Path(tempfile.mkdtemp(prefix="gtc-", dir=memory if roomy else "/tmp"))
-    made.chmod(0o711)
-    return made
-
-
 @pytest.fixture
 def folder(until: Until) -> Iterator[Path]:
-    """A short folder that every user can enter: pytest's own is closed to others when run by root."""
-    made = _new_folder()
+    """Give a folder for clusters; none of them outlives the test."""
+    made = new_cluster_folder()
     yield made
     for home in made.glob("**/postgres.lock"):
         for location in known_locations(home.parent):
@@ -109,7 +100,7 @@ def home(folder: Path) -> Path:
 @pytest.fixture(scope="session")
 def template() -> Iterator[Path]:
     """A stopped cluster with a row in it, made once: copying it is quicker than making another."""
-    made = _new_folder()
+    made = new_cluster_folder()
     subprocess.run([sys.executable, "-c", FILL, made / "home"], check=True)
     yield made / "home"
     shutil.rmtree(made)
