@@ -112,7 +112,7 @@ class Resolver:
     async def _ask(self, asset_id: str, which: Which) -> VersionRow | None:
         kind, ordinal = which
         async with self._database.connection() as connection:
-            if kind is PREVIEW and ordinal is not None:
+            if kind == PREVIEW and ordinal is not None:
                 return await ServedVersions.for_review(connection).version(asset_id, ordinal)
             versions = ServedVersions.of_audience(connection, self._audience)
             return await (versions.latest(asset_id) if ordinal is None else versions.version(asset_id, ordinal))
