@@ -5,6 +5,7 @@ import gc
 import os
 import shutil
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -152,7 +153,7 @@ def _admin_url() -> str:
     return found
 
 
-def _create_database(template: str) -> TestDatabase:
+def create_database(template: str = TEMPLATE) -> TestDatabase:
     """Make a clone; to copy its files takes a third of the time that their blocks in the log would."""
     name = f"test_{uuid4().hex}"
     with psycopg.connect(_admin_url(), autocommit=True) as connection:
@@ -169,11 +170,21 @@ def _drop_database(database: TestDatabase) -> None:
         connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(database.name)))
 
 
+@contextmanager
+def new_database(template: str = TEMPLATE) -> Iterator[TestDatabase]:
+    """Give a clone, and drop it afterwards."""
+    created = create_database(template)
+    try:
+        yield created
+    finally:
+        _drop_database(created)
+
+
 class SharedDatabase:
     """A clone that many tests use one after the other; one that a test has spoiled is replaced."""
 
     def __init__(self) -> None:
-        self.database = _create_database(TEMPLATE)
+        self.database = create_database()
         self._connection = self._connect()
         self._seeds = {model: _rows(self._connection, model) for model in SEEDED}
         self._shape = _shape(self._connection)
@@ -189,7 +200,7 @@ class SharedDatabase:
         _end_others(connection)
         if _shape(connection) != self._shape or not self._empty_tables(connection):
             self.drop()
-            self.database = _create_database(TEMPLATE)
+            self.database = create_database()
             self._connection = self._connect()
             pytest.fail("The test changed the shared database for good; give it one of its own (`own_database`).")
 
@@ -260,9 +271,8 @@ def _table(model: type[Row]) -> sql.Identifier:
 @pytest.fixture
 def own_database() -> Iterator[TestDatabase]:
     """Give a database with the whole schema, the test's own: for what changes tables, roles or seeds."""
-    created = _create_database(TEMPLATE)
-    yield created
-    _drop_database(created)
+    with new_database() as created:
+        yield created
 
 
 @pytest.fixture(scope="session")
@@ -289,10 +299,8 @@ def database(own_database: TestDatabase) -> TestDatabase:
 @pytest.fixture
 def empty_databases() -> Iterator[list[TestDatabase]]:
     """Give two databases in which nothing was made yet."""
-    created = [_create_database("template0"), _create_database("template0")]
-    yield created
-    for each in created:
-        _drop_database(each)
+    with new_database("template0") as one, new_database("template0") as other:
+        yield [one, other]
 
 
 @pytest.fixture

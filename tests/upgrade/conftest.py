@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.conftest import HOME_VARIABLE, TestDatabase, _create_database, _drop_database
+from tests.conftest import HOME_VARIABLE, TestDatabase, create_database, new_database
 from tests.integration.schema.bench import alone_on_the_server
 from tests.upgrade.installation import Installation
 from tests.upgrade.previous_release import PreviousRelease, unpack
@@ -27,7 +27,7 @@ def template(place: Path) -> str:
     with (place / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not record.exists():
-            release, made = unpack(place), _create_database("template0")
+            release, made = unpack(place), create_database("template0")
             with alone_on_the_server():
                 release.run(*release.command("schema", "deploy"), GRATICULE_DATABASE_URL=made.url())
             record.write_text(made.name)
@@ -37,9 +37,8 @@ def template(place: Path) -> str:
 @pytest.fixture
 def old_database(template: str) -> Iterator[TestDatabase]:
     """Give a database with the previous release's schema."""
-    created = _create_database(template)
-    yield created
-    _drop_database(created)
+    with new_database(template) as created:
+        yield created
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 from pydantic import JsonValue
-from tests.conftest import TEMPLATE, TestDatabase, _create_database, _drop_database
+from tests.conftest import TestDatabase, new_database
 
 from graticule.core.ids import JobId, NodeId, TaskId
 from graticule.core.table import DatabaseRole
@@ -23,9 +23,8 @@ from graticule.worker.outcome import validated
 @pytest.fixture(scope="session")
 def shared_catalogue() -> Iterator[TestDatabase]:
     """Give one database to all tests of this process."""
-    created = _create_database(TEMPLATE)
-    yield created
-    _drop_database(created)
+    with new_database() as created:
+        yield created
 
 
 @pytest.fixture

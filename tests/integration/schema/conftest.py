@@ -5,16 +5,15 @@ from collections.abc import AsyncIterator, Iterator
 import psycopg
 import pytest
 from psycopg import sql
-from tests.conftest import TEMPLATE, TestDatabase, _create_database, _drop_database
+from tests.conftest import TestDatabase, new_database
 from tests.integration.schema.bench import Bench, alone_on_the_server, new_schema
 
 
 @pytest.fixture(scope="session")
 def shared_database() -> Iterator[TestDatabase]:
     """Give the database of all tests of this process: a clone for each would be most of their time."""
-    created = _create_database(TEMPLATE)
-    yield created
-    _drop_database(created)
+    with new_database() as created:
+        yield created
 
 
 @pytest.fixture

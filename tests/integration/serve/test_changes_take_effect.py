@@ -14,7 +14,7 @@ import psycopg
 import pytest
 import pytest_asyncio
 from psycopg.types.json import Jsonb
-from tests.conftest import TEMPLATE, _create_database, _drop_database
+from tests.conftest import new_database
 from tests.integration.serve.access_table import ABSENT, EXTERNAL, GONE, INTERNAL, LATEST, Answer
 from tests.integration.serve.running import (
     INSIDE,
@@ -64,12 +64,11 @@ def of(ordinal: int, revision: int = 1) -> Answer:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Give a database and a storage with data for all versions that are to come."""
-    created = _create_database(TEMPLATE)
-    world = World(created, tmp_path_factory.mktemp("served"))
-    world.write_clients()
-    world.write_data(ORDINALS, REVISIONS)
-    yield world
-    _drop_database(created)
+    with new_database() as created:
+        world = World(created, tmp_path_factory.mktemp("served"))
+        world.write_clients()
+        world.write_data(ORDINALS, REVISIONS)
+        yield world
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -25,7 +25,7 @@ import rasterio
 import structlog
 from psycopg import sql
 from psycopg.types.json import Jsonb
-from tests.conftest import TEMPLATE, _create_database, _drop_database, plain_logs
+from tests.conftest import new_database, plain_logs
 from tests.integration.serve.access_table import (
     ALL_VERSIONS,
     BY_NAME,
@@ -231,16 +231,15 @@ class Request:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Give a raster and features that are served, and beside them what nobody may see."""
-    created = _create_database(TEMPLATE)
-    world = World(created, tmp_path_factory.mktemp("served"))
-    world.write_clients()
-    world.write_data((0,), (1,))
-    world.write_assets([*SERVED.values(), HIDDEN])
-    _write_secrets(world)
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))  # there are many requests
-    yield world
-    plain_logs()
-    _drop_database(created)
+    with new_database() as created:
+        world = World(created, tmp_path_factory.mktemp("served"))
+        world.write_clients()
+        world.write_data((0,), (1,))
+        world.write_assets([*SERVED.values(), HIDDEN])
+        _write_secrets(world)
+        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))  # there are many requests
+        yield world
+        plain_logs()
 
 
 def _write_secrets(world: World) -> None:

@@ -15,7 +15,7 @@ import pytest
 import pytest_asyncio
 import structlog
 from rasterio.io import MemoryFile
-from tests.conftest import TEMPLATE, TestDatabase, _create_database, _drop_database, plain_logs
+from tests.conftest import new_database, plain_logs
 from tests.integration.serve.access_table import (
     ABSENT,
     ALL_VERSIONS,
@@ -113,15 +113,14 @@ FEW: Final = [asset for asset in KINDS if asset.versions[0].story.name in FEW_NA
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Give a database with the whole table in it: the tests only read it."""
-    created: TestDatabase = _create_database(TEMPLATE)
-    world = World(created, tmp_path_factory.mktemp("served"))
-    world.write_clients()
-    world.write_data()
-    world.write_assets(ASSETS, [asset.asset_id for asset in RASTERS])
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))  # there are thousands of requests
-    yield world
-    plain_logs()
-    _drop_database(created)
+    with new_database() as created:
+        world = World(created, tmp_path_factory.mktemp("served"))
+        world.write_clients()
+        world.write_data()
+        world.write_assets(ASSETS, [asset.asset_id for asset in RASTERS])
+        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))  # there are thousands of requests
+        yield world
+        plain_logs()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.conftest import TEMPLATE, TestDatabase, _create_database, _drop_database
+from tests.conftest import TestDatabase, new_database
 from tests.integration.handlers.publish.publisher import Publisher
 
 from graticule.core.table import DatabaseRole
@@ -15,9 +15,8 @@ from graticule.repositories.database import Database
 
 @pytest.fixture(scope="session")
 def publishing_database() -> Iterator[TestDatabase]:
-    created = _create_database(TEMPLATE)
-    yield created
-    _drop_database(created)
+    with new_database() as created:
+        yield created
 
 
 @pytest.fixture

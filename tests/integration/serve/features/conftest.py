@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
-from tests.conftest import TEMPLATE, TestDatabase, _create_database, _drop_database
+from tests.conftest import TestDatabase, new_database
 
 from graticule.core.models.platform import DataType
 from graticule.core.table import DatabaseRole
@@ -63,11 +63,10 @@ TABLES = f"""
 @pytest.fixture(scope="session")
 def tables() -> Iterator[TestDatabase]:
     """Give a database that has the tables; its own, for tests of other folders expect that there are none."""
-    created = _create_database(TEMPLATE)
-    with psycopg.connect(created.url(), autocommit=True) as connection:
-        connection.execute(TABLES.encode())
-    yield created
-    _drop_database(created)
+    with new_database() as created:
+        with psycopg.connect(created.url(), autocommit=True) as connection:
+            connection.execute(TABLES.encode())
+        yield created
 
 
 class Serving:

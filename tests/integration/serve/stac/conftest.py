@@ -17,7 +17,7 @@ import pytest_asyncio
 from fastapi import FastAPI
 from httpx import ASGITransport, AsyncClient
 from psycopg.types.json import Jsonb
-from tests.conftest import TEMPLATE, TestDatabase, _create_database, _drop_database
+from tests.conftest import TestDatabase, new_database
 from tests.unit.handlers.stac.outputs import STORED, TIMES, cog, item_inputs
 
 from graticule.core.audience import Audience
@@ -84,11 +84,10 @@ class Catalogue:
 @pytest.fixture(scope="session")
 def served_catalogue() -> Iterator[TestDatabase]:
     """Give one database to all tests here: they only read it."""
-    created = _create_database(TEMPLATE)
-    with psycopg.connect(created.url(), autocommit=True) as connection:
-        _fill(Catalogue(connection))
-    yield created
-    _drop_database(created)
+    with new_database() as created:
+        with psycopg.connect(created.url(), autocommit=True) as connection:
+            _fill(Catalogue(connection))
+        yield created
 
 
 def _fill(catalogue: Catalogue) -> None:
