@@ -9,11 +9,11 @@ import rasterio
 from pydantic import JsonValue
 
 from benchmarks.installation import Place, deploy, private_cluster
+from benchmarks.jobs import JobInstallation, JobRun, job_installation
+from benchmarks.machine import make_ready, use_cores
 from benchmarks.measure import Announce
 from benchmarks.raster import report
 from benchmarks.raster.checks import WrongOutput, check_cogs
-from benchmarks.raster.machine import make_ready, use_cores
-from benchmarks.raster.ours import JobRun, RasterInstallation, raster_installation
 from benchmarks.raster.overhead import TILES, overhead_of, overlap_of, source_shape
 from benchmarks.raster.range_server import served
 from benchmarks.raster.report import Measured, Validated
@@ -87,11 +87,11 @@ class RasterMeasurement:
     async def _run_ours(self, place: Place, folder: Folder, source: Path, part: RasterPart) -> None:
         """Run the job of a part in a new installation, and check what it has made."""
         if part is RasterPart.COG:
-            async with raster_installation(place, folder, workers=1) as ours:
+            async with job_installation(place, folder.storage, workers=1) as ours:
                 await self._warm_up(ours, folder)
                 run = await self._job(ours, folder, source, part, large_mb=NEVER_LARGE_MB)
         else:
-            async with raster_installation(place, folder, workers=WORKERS, options=ONE_PROCESS) as ours:
+            async with job_installation(place, folder.storage, workers=WORKERS, options=ONE_PROCESS) as ours:
                 await self._warm_up(ours, folder)
                 run = await self._job(ours, folder, source, part, tile_size=self._size.tile)
         made = folder.made(part)
@@ -112,7 +112,7 @@ class RasterMeasurement:
         source = await self._picture(folder, *source_shape(tile))
         part = RasterPart.OVERHEAD
         self._announce(f"{TILES} tiles of {tile}")
-        async with raster_installation(place, folder, workers=WORKERS, options=ONE_PROCESS) as ours:
+        async with job_installation(place, folder.storage, workers=WORKERS, options=ONE_PROCESS) as ours:
             await self._warm_up(ours, folder)
             run = await self._job(ours, folder, source, part, tile_size=tile, overlap=overlap_of(tile))
         made = folder.made(part)
@@ -137,7 +137,9 @@ class RasterMeasurement:
                 "GRATICULE_STORAGE_ALLOW_HOSTS": server.place,
                 "GRATICULE_WORKFLOWS": str(workflows),
             }
-            async with raster_installation(place, folder, workers=1, options=ONE_PROCESS, settings=settings) as ours:
+            async with job_installation(
+                place, folder.storage, workers=1, options=ONE_PROCESS, settings=settings
+            ) as ours:
                 first = await ours.run("bench_validate", address=server.address)
                 read = server.sent_bytes
                 again = await ours.run("bench_validate", address=server.address)
@@ -157,14 +159,14 @@ class RasterMeasurement:
         await asyncio.to_thread(make_picture, source, width, height)
         return source
 
-    async def _warm_up(self, ours: RasterInstallation, folder: Folder) -> None:
+    async def _warm_up(self, ours: JobInstallation, folder: Folder) -> None:
         """Have every worker do something small: those of an installation that runs have long loaded their libraries."""
         source = await self._picture(folder, WARM_SIDE, WARM_SIDE)
         names = {"container_name": source.parent.name, "blob_name": source.name, "blob_prefix": "warm"}
         await ours.run("process_large_raster", **names, tile_size=512, overlap=0)
 
     async def _job(
-        self, ours: RasterInstallation, folder: Folder, source: Path, part: RasterPart, **inputs: JsonValue
+        self, ours: JobInstallation, folder: Folder, source: Path, part: RasterPart, **inputs: JsonValue
     ) -> JobRun:
         """Run the workflow of a part on a source; what it makes goes below the part's name."""
         shutil.rmtree(folder.silver / part, ignore_errors=True)

@@ -13,7 +13,7 @@ from typing import LiteralString
 import psycopg
 from rasterio.warp import calculate_default_transform
 
-from benchmarks.raster.ours import JobRun
+from benchmarks.jobs import JobRun
 from benchmarks.raster.sources import CRS, TRANSFORM
 
 COLUMNS, ROWS = 17, 12

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.table import Table
 
-from benchmarks.raster.ours import JobRun
+from benchmarks.jobs import JobRun
 from benchmarks.raster.overhead import Overhead
 from benchmarks.raster.size import RasterSize, megabytes
 from benchmarks.raster.tools import ToolRun

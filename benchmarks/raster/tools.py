@@ -13,7 +13,7 @@ from pathlib import Path
 import rasterio
 import rio_cogeo
 
-from benchmarks.raster.machine import make_ready
+from benchmarks.machine import make_ready
 
 # In megabytes, as GDAL reads it from the environment.
 ENVIRONMENT = {"GDAL_CACHEMAX": "1024", "GDAL_NUM_THREADS": "ALL_CPUS"}

@@ -8,9 +8,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from benchmarks.installation import Place, deploy, private_cluster
+from benchmarks.machine import CoreTimes, use_cores
 from benchmarks.measure import Announce
 from benchmarks.processes import Process, descendants_cpu_seconds
-from benchmarks.raster.machine import CoreTimes, use_cores
 from benchmarks.raster.size import CORES
 from benchmarks.report import Line
 from benchmarks.serving import data, report, servers

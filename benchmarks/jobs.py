@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
@@ -14,9 +15,8 @@ from pydantic import JsonValue
 
 from benchmarks import processes
 from benchmarks.installation import Place
+from benchmarks.machine import CoreTimes
 from benchmarks.processes import Process, descendants_cpu_seconds
-from benchmarks.raster.machine import CoreTimes
-from benchmarks.raster.size import Folder
 from graticule.client import AsyncClient, calls
 from graticule.core.cancellation import end_tasks
 from graticule.core.states import JobStatus
@@ -54,7 +54,7 @@ class JobRun:
         return max(0.0, self.machine.busy / self.machine.total - self.busy_share)
 
 
-class RasterInstallation:
+class JobInstallation:
     """The processes, and the way to give them work."""
 
     def __init__(self, client: AsyncClient, workers: Sequence[Process]) -> None:
@@ -97,19 +97,19 @@ class RasterInstallation:
 
 
 @asynccontextmanager
-async def raster_installation(
+async def job_installation(
     place: Place,
-    folder: Folder,
+    storage: Path,
     *,
     workers: int,
     options: Sequence[str] = (),
     settings: Mapping[str, str] = NO_SETTINGS,
-) -> AsyncIterator[RasterInstallation]:
-    """Run an orchestrator and so many workers until the block is left; what is stored goes to the folder."""
+) -> AsyncIterator[JobInstallation]:
+    """Run an orchestrator and so many workers until the block is left; what is stored goes to the folder `storage`."""
     key = secrets.token_urlsafe(32)
     shared = {
         "GRATICULE_HOME": str(place.home),
-        "GRATICULE_STORAGE_ROOT": str(folder.storage),
+        "GRATICULE_STORAGE_ROOT": str(storage),
         "GRATICULE_LOG_LEVEL": "WARNING",
         **settings,
     }
@@ -125,7 +125,7 @@ async def raster_installation(
             for _ in range(workers)
         ]
         client = await stack.enter_async_context(AsyncClient(orchestrator.url, api_key=key))
-        yield RasterInstallation(client, started)
+        yield JobInstallation(client, started)
 
 
 @asynccontextmanager
