@@ -15,8 +15,8 @@ from tests.unit.handlers.stac.valid import assert_valid
 
 from graticule.core.errors import Unavailable
 from graticule.core.table import DatabaseRole
+from graticule.handlers.outputs.staging import Promotion, begin, move_outputs, staged_sizes
 from graticule.handlers.raster.catalogue import stac_ensure_collection, stac_register_item, stac_register_items
-from graticule.handlers.raster.staging import Promotion, begin, move_outputs, staged_sizes
 from graticule.handlers.result import HandlerResult
 from graticule.repositories.catalogue import Document, reading
 from graticule.repositories.database import Database

@@ -12,7 +12,7 @@ from tests.unit.handlers.stac.valid import assert_valid
 
 from graticule.core.errors import Conflict, PermissionDenied
 from graticule.core.table import DatabaseRole
-from graticule.handlers.stac.collections import new_collection
+from graticule.handlers.stac.collections import Holding, new_collection
 from graticule.handlers.stac.inputs import CollectionText, ItemInputs, TilesInputs
 from graticule.handlers.stac.items import TILES_OF, output_item, tile_items
 from graticule.repositories.catalogue import CatalogueRepository, Document, reading, writing
@@ -32,10 +32,12 @@ def _tiles(collection_id: str, columns: int, rows: int, **more: Any) -> list[Doc
     return list(tile_items(TilesInputs.model_validate(given), TIMES))
 
 
-async def _write(database: Database, collection_id: str, items: list[Document], *, of_tiles: bool = False) -> None:
+async def _write(
+    database: Database, collection_id: str, items: list[Document], *, holds: Holding = Holding.RASTERS
+) -> None:
     async with writing(database) as catalogue:
         if await catalogue.collection(collection_id) is None:
-            made = new_collection(collection_id, CollectionText(), of_tiles=of_tiles)
+            made = new_collection(collection_id, CollectionText(), holds=holds)
             await catalogue.write_collection(made)
         await catalogue.make_room(collection_id, TIMES.at, TIMES.at)
         await catalogue.write_items(collection_id, items)
@@ -129,7 +131,7 @@ async def test_a_thousand_tiles_are_written_at_once_and_replaced_at_once(
     database: Database, ask: psycopg.Connection[Any], collection_id: str
 ) -> None:
     tiles = _tiles(collection_id, 40, 25)
-    await _write(database, collection_id, tiles, of_tiles=True)
+    await _write(database, collection_id, tiles, holds=Holding.TILES)
     counted = ask.execute("SELECT count(*) FROM items WHERE collection = %s", [collection_id]).fetchone()
     assert counted == (1000,)
     assert _search(ask, collection_id, [-61.59, 17.71, -61.21, 17.99]) == ["scene-v1-scene_tile_1_0"]

@@ -14,9 +14,9 @@ from pydantic import JsonValue
 from graticule.core.cancellation import end_tasks
 from graticule.core.errors import GraticuleError, Unavailable
 from graticule.handlers.context import HandlerContext
+from graticule.handlers.outputs.staging import MOSAICS, SCHEMES
 from graticule.handlers.publish.documents import Copied, public_mosaic, public_scheme, sha256_of
 from graticule.handlers.publish.pacing import Pace, unbroken
-from graticule.handlers.raster.staging import MOSAICS, SCHEMES
 from graticule.storage.protocol import BlobInfo, Storage
 
 AT_ONCE: Final = 4

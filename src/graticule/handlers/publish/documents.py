@@ -22,8 +22,9 @@ _PROPERTIES: Final = frozenset(
     | {"datetime", "start_datetime", "end_datetime"}
 )
 _ASSET: Final = frozenset({"title", "description", "type", "roles", "bands", "gsd"})
-_EXTENSIONS: Final = ("proj:", "raster:", "file:", "eo:", "view:")
-_EXTENSION_URLS: Final = ("/projection/", "/raster/", "/file/", "/eo/", "/view/")
+_EXTENSIONS: Final = ("proj:", "raster:", "table:", "file:", "eo:", "view:")
+_EXTENSION_URLS: Final = ("/projection/", "/raster/", "/table/", "/file/", "/eo/", "/view/")
+_SERVICES: Final = ("/tiles/", "/features/")
 _ITEM: Final = ("type", "stac_version", "id", "geometry", "bbox")
 _COLLECTION: Final = frozenset(
     {"type", "stac_version", "title", "description", "license", "keywords", "providers", "item_assets", "extent"}
@@ -71,7 +72,7 @@ def public_item(item: Document, collection_id: str, exported: Export, copies: Ma
     """Give the item of the copies; what it had beside them is left out."""
     properties = {name: value for name, value in item["properties"].items() if _is_told(name, _PROPERTIES)}
     properties |= {f"platform:{name}": getattr(exported, name) for name in ("asset_id", "version_ordinal", "revision")}
-    assets = {key: _asset(each, copies[each["href"]]) for key, each in item["assets"].items() if each["href"] in copies}
+    assets = {key: told for key, each in item["assets"].items() if (told := _asset(each, copies))}
     if item["assets"] and not assets:
         raise InvalidInput(f"The item {item['id']!r} speaks of other files than those that are exported.")
     extensions = item.get("stac_extensions", [])
@@ -82,7 +83,9 @@ def public_item(item: Document, collection_id: str, exported: Export, copies: Ma
         "properties": properties,
         "assets": assets,
         "links": [
-            _link(link, collection_id) for link in item.get("links", []) if link["rel"] in {"collection", "tilejson"}
+            _link(link, collection_id)
+            for link in item.get("links", [])
+            if link["rel"] == "collection" or _leads_to_service(link)
         ],
     }
 
@@ -104,14 +107,25 @@ def sha256_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _asset(asset: Document, copy: Copied) -> Document:
+def _asset(asset: Document, copies: Mapping[str, Copied]) -> Document | None:
+    """Give an asset as it is for the public; None when it is a file of which there is no copy."""
     told = {name: value for name, value in asset.items() if _is_told(name, _ASSET)}
+    if _leads_to_service(asset):
+        return {**told, "href": asset["href"]}
+    copy = copies.get(asset["href"])
+    if copy is None:
+        return None
     told["href"] = copy.path
     if "file:size" in told:
         told["file:size"] = copy.size
     if "file:checksum" in told and copy.sha256 is not None:
         told["file:checksum"] = checksum_of(copy.sha256)
     return told
+
+
+def _leads_to_service(asset: Document) -> bool:
+    """Tell whether an asset or a link leads to a service, which shows the public its copies."""
+    return str(asset["href"]).startswith(_SERVICES)
 
 
 def _link(link: Document, collection_id: str) -> Document:

@@ -11,6 +11,7 @@ from rasterio.io import DatasetReader
 
 from graticule.handlers.answers import go_on
 from graticule.handlers.context import ProcessContext
+from graticule.handlers.outputs.staging import COGS, final_path, prefix_for, staged_path, stem_of
 from graticule.handlers.raster import tiff_layout
 from graticule.handlers.raster.cog.encoding import STORAGE_TIERS, Encoding
 from graticule.handlers.raster.cog.profile import BLOCK_SIZE, CogProfile
@@ -33,7 +34,6 @@ from graticule.handlers.raster.rendering import (
     target_crs_of,
 )
 from graticule.handlers.raster.source import unchanged
-from graticule.handlers.raster.staging import COGS, final_path, prefix_for, staged_path, stem_of
 from graticule.handlers.raster.statistics import BandStatistics
 from graticule.handlers.raster.warp import lies_on, nodata_of
 

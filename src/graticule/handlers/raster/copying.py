@@ -10,8 +10,8 @@ from pydantic import BaseModel, JsonValue
 from graticule.core.errors import InvalidInput
 from graticule.handlers.answers import answering, go_on
 from graticule.handlers.context import ProcessContext
+from graticule.handlers.outputs.staging import scratch_path, stem_of
 from graticule.handlers.raster.source import source_changed, unchanged
-from graticule.handlers.raster.staging import scratch_path, stem_of
 from graticule.handlers.registry import register_handler
 from graticule.handlers.result import HandlerResult
 from graticule.storage.paths import resolve_source

@@ -19,6 +19,7 @@ from rasterio.windows import Window
 
 from graticule.handlers.answers import go_on
 from graticule.handlers.context import ProcessContext
+from graticule.handlers.outputs.staging import scratch_path
 from graticule.handlers.raster.grid import OutputGrid
 from graticule.handlers.raster.opening import gdal_environment, open_raster
 from graticule.handlers.raster.options import CACHE_MB
@@ -26,7 +27,6 @@ from graticule.handlers.raster.pixels import Box
 from graticule.handlers.raster.rendering import readable_source
 from graticule.handlers.raster.schemes import Scheme
 from graticule.handlers.raster.source import unchanged
-from graticule.handlers.raster.staging import scratch_path
 from graticule.handlers.raster.warp import Way, ways_back
 
 BLOCK: Final = 512

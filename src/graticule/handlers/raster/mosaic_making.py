@@ -12,11 +12,11 @@ from pydantic import JsonValue
 from graticule.core.errors import InvalidInput
 from graticule.handlers.answers import go_on
 from graticule.handlers.context import ProcessContext
+from graticule.handlers.outputs.staging import MOSAICS, SCHEMES, final_path, staged_path
 from graticule.handlers.raster.grid import OutputGrid
 from graticule.handlers.raster.mosaics import CreateMosaic
 from graticule.handlers.raster.rendering import merged_bands
 from graticule.handlers.raster.schemes import Scheme
-from graticule.handlers.raster.staging import MOSAICS, SCHEMES, final_path, staged_path
 from graticule.handlers.raster.statistics import BandStatistics
 
 MOST_SQUARES: Final = 100_000  # of a mosaic: each is an entry of its document

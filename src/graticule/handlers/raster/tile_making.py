@@ -8,12 +8,7 @@ from pydantic import JsonValue
 from graticule.core.errors import InvalidInput
 from graticule.handlers.answers import go_on
 from graticule.handlers.context import ProcessContext
-from graticule.handlers.raster.opening import gdal_environment, open_raster
-from graticule.handlers.raster.options import CACHE_MB, cpu_count
-from graticule.handlers.raster.rendering import Rendering, output_options, render, sums_of
-from graticule.handlers.raster.schemes import Scheme, scheme_of
-from graticule.handlers.raster.source import unchanged
-from graticule.handlers.raster.staging import (
+from graticule.handlers.outputs.staging import (
     COGS,
     SCHEMES,
     checked_prefix,
@@ -22,6 +17,11 @@ from graticule.handlers.raster.staging import (
     staged_path,
     stem_of,
 )
+from graticule.handlers.raster.opening import gdal_environment, open_raster
+from graticule.handlers.raster.options import CACHE_MB, cpu_count
+from graticule.handlers.raster.rendering import Rendering, output_options, render, sums_of
+from graticule.handlers.raster.schemes import Scheme, scheme_of
+from graticule.handlers.raster.source import unchanged
 from graticule.handlers.raster.tiles import TileParams, TilingScheme
 from graticule.handlers.raster.tiling import Tile, batches_of
 

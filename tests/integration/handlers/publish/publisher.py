@@ -13,6 +13,7 @@ import psycopg
 from psycopg import sql
 from psycopg.types.json import Jsonb
 from tests.unit.handlers.stac.outputs import cog, item_inputs, mosaic
+from tests.unit.handlers.stac.table_outputs import table, table_inputs
 
 from graticule.core.ids import JobId, NodeId, TaskId
 from graticule.handlers.context import Checkpoint, HandlerContext, Signals
@@ -24,7 +25,11 @@ from graticule.repositories.database import Database
 from graticule.storage.local import LocalStorage
 from graticule.worker.outcome import document, validated
 
-MODULES = {"publish": "graticule.handlers.publish.handlers", "raster": "graticule.handlers.raster.catalogue"}
+MODULES = {
+    "publish": "graticule.handlers.publish.handlers",
+    "raster": "graticule.handlers.raster.catalogue",
+    "vector": "graticule.handlers.vector.registering",
+}
 START = datetime.fromisoformat("2026-01-01T00:00:00Z")
 numbers = itertools.count(1)
 
@@ -109,6 +114,26 @@ class Publisher:
         product = mosaic(mosaic_path=path, blob_path=path, files=[*files], checksum=hashlib.sha256(text).hexdigest())
         return await self._registered(files, product, ordinal, revision)
 
+    async def made_features(self, exports: Mapping[str, bytes], *, revision: int = 1) -> dict[str, Any]:
+        """Make a table of features with files beside it, and give what its version knows of them."""
+        job_id, name = JobId(f"{next(numbers):032x}"), f"roads_{self.asset_id[:8]}_v0_r{revision}"
+        self.made_table(name, (1, "a"), job_id=job_id)
+        prefix, given = f"{self.prefix()}/r{revision}", {}
+        for kind, data in exports.items():
+            file = f"{kind}/roads.{kind}"
+            await self.storage.put(f"silver/{job_id[-8:]}/out/{file}", data)
+            given[kind] = {
+                "name": file,
+                "path": f"silver/{prefix}/{file}",
+                "checksum": hashlib.sha256(data).hexdigest(),
+            }
+        ids = {"stac_item_id": f"roads-r{revision}-{self.asset_id[:8]}", "stac_collection_id": self.collection}
+        version = {"asset_id": self.asset_id, "version_ordinal": 0, "revision": revision, "blob_prefix": prefix}
+        inputs = table_inputs(**ids, **version, table=table(table_name=name), **given)
+        done = await self.run("vector.stac_register_item", job_id, **inputs)
+        assert isinstance(done.output, dict), done.error_message
+        return {each: done.output[each] for each in ("blob_path", "table_name", *ids)}
+
     async def _registered(
         self, files: Mapping[str, bytes], product: dict[str, Any], ordinal: int, revision: int
     ) -> dict[str, Any]:
@@ -124,7 +149,7 @@ class Publisher:
         assert done.error_message is None, done.error_message
         return {"blob_path": product["blob_path"], **ids}
 
-    def made_table(self, name: str, *rows: tuple[int, str]) -> None:
+    def made_table(self, name: str, *rows: tuple[int, str], job_id: str = "x") -> None:
         """Make a table of features, as `vector.finalize` does."""
         table = sql.Identifier("geo", name)
         with self.admin.transaction():
@@ -136,7 +161,8 @@ class Publisher:
                 ).format(table)
             )
             self.admin.execute(sql.SQL("CREATE INDEX ON {} USING gist (geom)").format(table))
-            self.admin.execute(sql.SQL("COMMENT ON TABLE {} IS 'Made by job x.'").format(table))
+            comment = sql.Literal(f"Made by job {job_id}: a table.")
+            self.admin.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(table, comment))
             self.admin.execute(sql.SQL("COMMENT ON COLUMN {}.name IS 'What it is called.'").format(table))
             for row in rows:
                 square = f"MULTIPOLYGON((({row[0]} 0,{row[0]} 1,{row[0] + 1} 1,{row[0]} 0)))"

@@ -276,6 +276,42 @@ async def test_a_table_is_copied_with_all_that_it_is(publisher: Publisher) -> No
     assert analyzed == 2
 
 
+async def test_a_table_is_published_with_its_item_and_the_files_beside_it(publisher: Publisher) -> None:
+    made = await publisher.made_features({"geoparquet": b"rows", "pmtiles": b"tiles"})
+    done = output(await publisher.export(made))
+    at = f"external/{publisher.prefix()}/r1"
+    assert await publisher.blobs() == {
+        "v0/r1/geoparquet/roads.geoparquet": b"rows",
+        "v0/r1/pmtiles/roads.pmtiles": b"tiles",
+    }
+    assert (done["external_blob_path"], done["files"]) == (f"{at}/geoparquet/roads.geoparquet", 2)
+    assert (done["stac_collection_id"], publisher.tables()) == (publisher.public, [made["table_name"]])
+    item = await publisher.item(made["stac_item_id"])
+    assert item is not None
+    assert_valid(item)
+    assert {key: asset["href"] for key, asset in item["assets"].items()} == {
+        "geoparquet": f"{at}/geoparquet/roads.geoparquet",
+        "pmtiles": f"{at}/pmtiles/roads.pmtiles",
+    }
+    assert item["properties"]["table:row_count"] == 3
+    assert {link["rel"].rpartition("/")[2] for link in item["links"]} == {"collection", "items", "tilejson"}
+    assert not any(word in orjson.dumps(item) for word in (b"bronze", b"silver", b"processing:", b"d-1"))
+    output(await publisher.unpublish(0))
+    assert (await publisher.blobs(), publisher.tables()) == ({}, [])
+    assert (publisher.items(publisher.public), publisher.items(publisher.collection)) == ([], [])
+
+
+async def test_a_table_without_files_is_published_with_its_item(publisher: Publisher) -> None:
+    made = await publisher.made_features({})
+    done = output(await publisher.export(made))
+    assert (done["external_blob_path"], done["files"], done["stac_item_id"]) == (None, 0, made["stac_item_id"])
+    item = await publisher.item(made["stac_item_id"])
+    assert item is not None
+    assert_valid(item)
+    features = f"/features/{publisher.asset_id}/collections/features/items?version=0"
+    assert item["assets"] == {"features": {"href": features, "type": "application/geo+json", "roles": ["data"]}}
+
+
 async def test_only_the_service_of_the_public_reads_the_copy(publisher: Publisher) -> None:
     name = f"roads_{publisher.asset_id[:8]}_v0"
     publisher.made_table(name, (1, "a"))

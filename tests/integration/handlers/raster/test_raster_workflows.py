@@ -14,7 +14,7 @@ from graticule.dag.graph import Graph
 from graticule.dag.inputs import validate_inputs
 from graticule.dag.state import Decision
 from graticule.handlers import known_handlers
-from graticule.handlers.raster.staging import final_path, staged_sizes
+from graticule.handlers.outputs.staging import final_path, staged_sizes
 from graticule.handlers.stac.inputs import ItemInputs
 from graticule.services.workflow_library import compile_file
 from graticule.storage.local import LocalStorage

@@ -1,8 +1,8 @@
 """The rules of the STAC extensions that our items use, and a validator that asks nobody for schemas.
 
 The core's schemas come with pystac. No package carries those of the extensions, so their rules are stated here, as far
-as our items are concerned. With STAC_EXTENSION_SCHEMAS, a folder of `projection.json`, `raster.json`, `file.json` and
-`processing.json` as their authors publish them, the same tests run against those.
+as our items are concerned. With STAC_EXTENSION_SCHEMAS, a folder of `projection.json`, `raster.json`, `table.json`,
+`file.json` and `processing.json` as their authors publish them, the same tests run against those.
 """
 
 import json
@@ -12,7 +12,13 @@ from typing import Any
 
 from pystac.validation.stac_validator import JsonSchemaSTACValidator
 
-VERSIONS = {"projection": "v2.0.0", "raster": "v1.1.0", "file": "v2.1.0", "processing": "v1.2.0"}
+VERSIONS = {
+    "projection": "v2.0.0",
+    "raster": "v1.1.0",
+    "table": "v1.2.0",
+    "file": "v2.1.0",
+    "processing": "v1.2.0",
+}
 DRAFT = "http://json-schema.org/draft-07/schema#"
 NUMBER = {"type": "number"}
 TYPES = (
@@ -69,6 +75,18 @@ RASTER_BAND = {
     },
 }
 RASTER = only("raster", bands={"type": "array", "minItems": 1, "items": RASTER_BAND})
+COLUMN = {
+    "type": "object",
+    "required": ["name"],
+    "properties": {name: {"type": "string"} for name in ("name", "description", "type")},
+    "additionalProperties": False,
+}
+TABLE = only(
+    "table",
+    columns={"type": "array", "items": COLUMN},
+    primary_geometry={"type": "string"},
+    row_count={"type": "integer", "minimum": 0},
+)
 PROCESSING = only(
     "processing",
     lineage={"type": "string"},
@@ -78,6 +96,7 @@ A_PROCESSING_FIELD = {"anyOf": [{"required": [f"processing:{name}"]} for name in
 RULES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # of properties, and of each asset
     "projection": (PROJECTION, PROJECTION),
     "raster": ({}, RASTER),
+    "table": (TABLE, {}),
     "file": ({}, FILE),
     "processing": ({"allOf": [PROCESSING, A_PROCESSING_FIELD]}, PROCESSING),
 }

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from tests.unit.handlers.stac.valid import assert_valid
 
-from graticule.handlers.stac.collections import covering, described_anew, new_collection
+from graticule.handlers.stac.collections import Holding, covering, described_anew, new_collection
 from graticule.handlers.stac.inputs import CollectionText
 from graticule.repositories.catalogue import Coverage
 
@@ -17,14 +17,21 @@ def _coverage(box: list[float], shifted: list[float]) -> Coverage:
     return Coverage(box, shifted, FIRST, LAST, ["EPSG:4326"])
 
 
-@pytest.mark.parametrize("of_tiles", [True, False])
-def test_a_new_collection_is_valid_and_everywhere(of_tiles: bool) -> None:
-    made = new_collection("c", CollectionText(), platform_id="ddh", of_tiles=of_tiles)
+@pytest.mark.parametrize(
+    ("holds", "keyword", "assets"),
+    [
+        (Holding.RASTERS, "raster", {"data", "mosaic", "scheme"}),
+        (Holding.TILES, "raster", {"data"}),
+        (Holding.FEATURES, "vector", {"geoparquet", "pmtiles", "features"}),
+    ],
+)
+def test_a_new_collection_is_valid_and_everywhere(holds: Holding, keyword: str, assets: set[str]) -> None:
+    made = new_collection("c", CollectionText(), platform_id="ddh", holds=holds)
     assert_valid(made)
     assert made["license"] == "other"
-    assert made["keywords"] == ["raster", "ddh"]
+    assert made["keywords"] == [keyword, "ddh"]
     assert made["extent"]["spatial"]["bbox"] == [[-180.0, -90.0, 180.0, 90.0]]
-    assert set(made["item_assets"]) == ({"data"} if of_tiles else {"data", "mosaic", "scheme"})
+    assert set(made["item_assets"]) == assets
 
 
 def test_only_what_is_given_changes_and_what_others_added_stays() -> None:

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any, Final, Protocol
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from graticule.core.errors import InvalidInput, NotFound, Unavailable
 from graticule.storage.paths import scratch_name
@@ -23,7 +23,9 @@ from graticule.storage.protocol import Storage
 COGS: Final = "cogs"
 MOSAICS: Final = "mosaics"
 SCHEMES: Final = "schemes"
-_FOLDERS: Final = (COGS, MOSAICS, SCHEMES)  # all that an output's prefix holds
+GEOPARQUET: Final = "geoparquet"
+PMTILES: Final = "pmtiles"
+_FOLDERS: Final = (COGS, MOSAICS, SCHEMES, GEOPARQUET, PMTILES)  # all that an output's prefix holds
 _STAGED: Final = "out"
 _ASIDE: Final = "before"
 _PROMOTION: Final = "promoted.json"
@@ -76,11 +78,16 @@ def prefix_for(source: str) -> str:
     return f"direct/{container}/{stem_of(source)}-{hashlib.sha256(source.encode()).hexdigest()[:8]}"
 
 
+def table_prefix_for(source: str, table_name: str) -> str:
+    """Name the outputs of a job that makes a table: of one source several can be made, as of its layers."""
+    return f"{prefix_for(source)}/{table_name}"
+
+
 def stem_of(path: str) -> str:
     """Give the name of a file without folders and ending, in characters that are safe in any path."""
     name = path.rsplit("/", 1)[-1]
     stem = name.rsplit(".", 1)[0] if "." in name.lstrip(".") else name
-    return re.sub(r"[^A-Za-z0-9_-]+", "_", stem).strip("_-")[:_LONGEST_STEM] or "raster"
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", stem).strip("_-")[:_LONGEST_STEM] or "data"
 
 
 class Promotion(BaseModel):
@@ -91,15 +98,18 @@ class Promotion(BaseModel):
     blob_prefix: str
     collection_id: str
     item_id: str
-    href: str  # of the blob that stands for all of it, as its item has it
+    href: str | None  # of the blob that stands for all of it, as its item has it; None when there is no blob
     checksum: str | None  # of that blob, too
+    beside: dict[str, str | None] = Field(default_factory=dict)  # other blobs that the item describes, likewise
     sizes: dict[str, int]
     at: AwareDatetime
 
     def is_in(self, item: dict[str, Any] | None) -> bool:
-        """Tell whether the item speaks of these files."""
-        assets = item["assets"].values() if item else ()
-        return any(each["href"] == self.href and each.get("file:checksum") == self.checksum for each in assets)
+        """Tell whether the item speaks of these files, and of no others."""
+        if item is None:
+            return False
+        described = {each["href"]: each.get("file:checksum") for each in item["assets"].values() if _is_described(each)}
+        return described == ({} if self.href is None else {self.href: self.checksum}) | self.beside
 
     def is_over(self, item: dict[str, Any] | None) -> bool:
         """Tell whether the item was written after these files began to move, whosever they are that it speaks of."""
@@ -107,6 +117,11 @@ class Promotion(BaseModel):
 
 
 Confirm = Callable[[], Awaitable[None]]
+
+
+def _is_described(asset: dict[str, Any]) -> bool:
+    """Tell whether an asset of an item is a blob that the item describes; what leads elsewhere has no size."""
+    return "file:size" in asset or "file:checksum" in asset
 
 
 async def promotion_of(storage: Storage, job_id: str) -> Promotion | None:

@@ -1,6 +1,6 @@
 """What becomes of a promotion that is over: finished when its outputs are catalogued, otherwise taken back."""
 
-from graticule.handlers.raster.staging import (
+from graticule.handlers.outputs.staging import (
     finish,
     promotion_of,
     remove_scratch,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from graticule.core.errors import InvalidInput
-from graticule.handlers.raster.staging import (
+from graticule.handlers.outputs.staging import (
     Confirm,
     Promotion,
     begin,
@@ -117,6 +117,25 @@ async def test_an_output_lies_in_a_folder_of_outputs(storage: LocalStorage) -> N
         await begun(storage, ["other/a.tif"])
 
 
+def test_a_promotion_is_in_an_item_that_speaks_of_its_files_and_of_no_others() -> None:
+    given = {"blob_prefix": "p", "collection_id": "c", "item_id": "i", "sizes": {}, "at": AT}
+    assets = {
+        "geoparquet": {"href": "silver/p/a.parquet", "file:checksum": "1"},
+        "pmtiles": {"href": "silver/p/a.pmtiles", "file:checksum": "2"},
+        "features": {"href": "/features/a"},
+    }
+    one = Promotion(href="silver/p/a.parquet", checksum="1", **given)
+    both = one.model_copy(update={"beside": {"silver/p/a.pmtiles": "2"}})
+    none = Promotion(href=None, checksum=None, **given)
+    items = [{"assets": {key: assets[key] for key in keys}} for keys in (["features"], ["geoparquet"], [*assets])]
+    assert [[each.is_in(item) for item in items] for each in (none, one, both)] == [
+        [True, False, False],
+        [False, True, False],
+        [False, False, True],
+    ]
+    assert not none.is_in(None)
+
+
 @pytest.mark.parametrize(
     ("changed", "is_in", "is_over"),
     [
@@ -194,7 +213,7 @@ def test_a_job_without_a_prefix_is_named_after_its_source(storage: LocalStorage)
         ("a/b/Scene 1.tif", "Scene_1"),
         ("scene.tar.gz", "scene_tar"),
         (".hidden", "hidden"),
-        ("é.tif", "raster"),
+        ("é.tif", "data"),
         ("plain", "plain"),
         ("-x-.tif", "x"),
     ],
