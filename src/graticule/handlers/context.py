@@ -6,13 +6,14 @@ An `async def` handler gets a `HandlerContext`, a `def` handler, which runs in a
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import JsonValue
 from structlog.typing import FilteringBoundLogger
 
-from graticule.core.errors import GraticuleError
+from graticule.core.errors import GraticuleError, InvalidInput
 from graticule.core.ids import JobId, NodeId, TaskId
 from graticule.storage.blocking import BlockingStorage
 from graticule.storage.protocol import Storage
@@ -25,6 +26,24 @@ class CheckpointNotSaved(GraticuleError):
     """The phase was not saved: the task belongs to another worker by now, or its job has ended."""
 
     code = "checkpoint_not_saved"
+
+
+class NotStaged(GraticuleError):
+    """A chunk was not loaded, and nothing of it is there: the database or the worker refused it."""
+
+    code = "not_staged"
+
+
+class UnfitRows(InvalidInput):
+    """A value of a chunk does not fit into its column, and no other attempt would change that."""
+
+    code = "unfit_rows"
+
+
+class TooWideRows(UnfitRows):
+    """The values of a row do not fit into a row of the table together."""
+
+    code = "too_wide_rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +75,35 @@ class BlockingCheckpoints(Protocol):
 
     def save(self, phase: str, data: Mapping[str, JsonValue] | None = None, artifacts: Sequence[str] = ()) -> None:
         """Keep a phase, in place of the one before; `artifacts` are the stored files that it relies on."""
+
+
+class StagedRows(Protocol):
+    """The rows of a chunk, on their way into the staging table."""
+
+    result: dict[str, JsonValue]  # small; kept with the chunk
+
+    def write(self, data: bytes) -> None:
+        """Write rows: a whole stream of COPY's binary format, from its header to its trailer.
+
+        It goes on while the next rows are prepared; what the database says against them is raised by the next call.
+        """
+
+
+class BlockingStaging(Protocol):
+    """The staging table of the task's own job, by way of the worker: a child process has no database.
+
+    `vector.stage` makes the table, with a ledger of the chunks that are in it.
+    """
+
+    def loaded(self, index: int) -> dict[str, JsonValue] | None:
+        """Give the result of a chunk that the ledger has, or None: an attempt before this one has loaded it."""
+
+    def chunk(self, index: int, columns: Sequence[str]) -> AbstractContextManager[StagedRows]:
+        """Load a chunk: at the end of the block its rows and its place in the ledger are committed as one.
+
+        An error, the end of this process or of its worker, a cancellation or a lost lease leaves nothing of it.
+        `NotStaged` and `Unavailable` may pass with another attempt, `UnfitRows` will not.
+        """
 
 
 @dataclass(slots=True)
@@ -135,3 +183,4 @@ class ProcessContext(TaskContext):
 
     storage: BlockingStorage
     checkpoint: BlockingCheckpoints
+    staging: BlockingStaging | None = None

@@ -45,25 +45,38 @@ TRANSLATIONS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], type[Gr
     ),
     ((pg.InvalidPassword, pg.InvalidAuthorizationSpecification), ConfigurationError, "the login was refused"),
     (pg.InvalidCatalogName, ConfigurationError, "there is no such database"),
+    (pg.DependentObjectsStillExist, Conflict, "something else in the database, such as a view, depends on it"),
     (psycopg.DataError, InvalidInput, "a value does not fit"),
     ((pg.ProgramLimitExceeded, pg.StatementTooComplex), InvalidInput, "it is too large"),
     ((pg.QueryCanceled, pg.LockNotAvailable), Unavailable, "it took too long"),
     (pg.FeatureNotSupported, Unavailable, "the schema was changed meanwhile"),
     ((PoolTimeout, PoolClosed, TooManyRequests), Unavailable, "no connection was free in time"),
+    (pg.DiskFull, Unavailable, "the database has no room left on its disk"),
+    (pg.OutOfMemory, Unavailable, "the database has no memory left"),
+    (pg.TooManyConnections, Unavailable, "the database has too many connections"),
     ((psycopg.OperationalError, pg.IdleInTransactionSessionTimeout), Unavailable, "the database cannot be reached"),
     (psycopg.InterfaceError, Unavailable, "the connection was lost"),
 )
-# A login that is refused has no code: libpq hands over only the server's text, which may be in another language.
+# A connection that is refused has no code: libpq hands over only the server's text, which may be in another language.
 REFUSED_LOGINS: tuple[tuple[str, type[Exception]], ...] = (
     ("authentication failed", pg.InvalidPassword),
     ('role "', pg.InvalidAuthorizationSpecification),
     ('database "', pg.InvalidCatalogName),
+    ("too many clients", pg.TooManyConnections),
+    ("remaining connection slots", pg.TooManyConnections),
 )
 HINTS: dict[type[GraticuleError], str] = {
     SchemaOutdated: "Run `graticule schema migrate`.",
     PermissionDenied: "Use a login that may; the schema's commands take GRATICULE_OWNER_DATABASE_URL.",
     Unavailable: "Try again; `graticule doctor` checks the database.",
     ConfigurationError: "Check GRATICULE_DATABASE_URL.",
+}
+# What only the operators of the server can mend.
+MENDED_BY: dict[type[Exception], str] = {
+    pg.DependentObjectsStillExist: "Drop what depends on it, or make that of a copy; then try again.",
+    pg.DiskFull: "Make room there, or give the server a larger disk; then try again.",
+    pg.OutOfMemory: "Give the server more memory, or lower its work_mem and maintenance_work_mem; then try again.",
+    pg.TooManyConnections: "Raise the server's max_connections, or lower GRATICULE_DATABASE_POOL_SIZE; then try again.",
 }
 
 
@@ -82,7 +95,8 @@ def translated(error: Exception, action: str) -> GraticuleError:
     error = _told_apart(error)
     for kinds, domain, reason in TRANSLATIONS:
         if isinstance(error, kinds):
-            return domain(f"Could not {action}: {reason}.", hint=HINTS.get(domain), detail=detail)
+            hint = MENDED_BY.get(type(error)) or HINTS.get(domain)
+            return domain(f"Could not {action}: {reason}.", hint=hint, detail=detail)
     return GraticuleError(f"Could not {action}: the database answered with an error.", detail=detail)
 
 

@@ -28,7 +28,8 @@ from graticule.logs import bound, configure_logging, get_logger
 from graticule.storage.blocking import BlockingStorage
 from graticule.storage.local import LocalStorage
 from graticule.storage.options import StorageOptions
-from graticule.worker.frames import encoded, receive_frame
+from graticule.worker.child_staging import RelayedStaging
+from graticule.worker.frames import receive_frame, send_frame
 from graticule.worker.outcome import (
     InvalidParams,
     NotJson,
@@ -64,17 +65,19 @@ class Link:
         self._connection = connection
         self._replies: queue.SimpleQueue[tuple[dict[str, Any], bytes]] = queue.SimpleQueue()
         self._sending = threading.Lock()
+        self._asking = threading.Lock()
         self._task_id: str | None = None
 
-    def send(self, header: dict[str, Any], body: bytes = b"") -> None:
+    def send(self, header: dict[str, Any], body: bytes | memoryview = b"") -> None:
         """Send a frame."""
         with self._sending:
-            self._connection.sendall(encoded(header, body))
+            send_frame(self._connection, header, body)
 
-    def ask(self, header: dict[str, Any], body: bytes = b"") -> tuple[dict[str, Any], bytes]:
-        """Send a frame and wait for the answer."""
-        self.send(header, body)
-        return self._replies.get()
+    def ask(self, header: dict[str, Any], body: bytes | memoryview = b"") -> tuple[dict[str, Any], bytes]:
+        """Send a frame and wait for the answer; of two threads that ask, one waits for the other's."""
+        with self._asking:
+            self.send(header, body)
+            return self._replies.get()
 
     def listen(self) -> None:
         """Take what the worker sends, in a thread of its own; the end of the worker is the end of everything."""
@@ -96,10 +99,26 @@ class Link:
             self.signals.shutdown_requested = header["shutdown_requested"]
 
 
+class TaskLink:
+    """The link as one task uses it: each frame says which task it belongs to."""
+
+    def __init__(self, link: Link, task_id: str) -> None:
+        self._link = link
+        self._task_id = task_id
+
+    def send(self, header: dict[str, Any], body: bytes | memoryview = b"") -> None:
+        """Send a frame."""
+        self._link.send({**header, "task_id": self._task_id}, body)
+
+    def ask(self, header: dict[str, Any], body: bytes | memoryview = b"") -> tuple[dict[str, Any], bytes]:
+        """Send a frame and wait for the answer."""
+        return self._link.ask({**header, "task_id": self._task_id}, body)
+
+
 class RelayedCheckpoints:
     """Checkpoints by way of the worker, which holds the lease."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: TaskLink) -> None:
         self._link = link
 
     def load(self) -> Checkpoint | None:
@@ -124,7 +143,7 @@ class RelayedCheckpoints:
 class Progress:
     """Sends what a handler tells of its progress, a few times a second at most, and keeps the last."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: TaskLink) -> None:
         self._link = link
         self._sent = 0.0
         self.last: dict[str, JsonValue] | None = None
@@ -148,19 +167,20 @@ class Child:
         """Run tasks until the worker ends, or until this process is worn out."""
         while True:
             order = self._link.orders.get()
-            progress = Progress(self._link)
+            link = TaskLink(self._link, order.header["task_id"])
+            progress = Progress(link)
             with bound(**{name: order.header[name] for name in ("task_id", "job_id", "node_id")}):
-                outcome, is_worn = self._run(order, progress)
-            self._link.send(_result(outcome, progress.last, is_worn), outcome.output or b"")
+                outcome, is_worn = self._run(order, link, progress)
+            link.send(_result(outcome, progress.last, is_worn), outcome.output or b"")
             if is_worn:
                 return
 
-    def _run(self, order: Order, progress: Progress) -> tuple[Outcome, bool]:
+    def _run(self, order: Order, link: TaskLink, progress: Progress) -> tuple[Outcome, bool]:
         try:
             handler = find_handler(order.header["handler"], order.header["module"])
             if handler is None:
                 return failed(f"The child process knows no handler {order.header['handler']!r}."), False
-            context = self._context(order, handler, progress)
+            context = self._context(order, handler, link, progress)
             with memory_limit(handler.memory_limit_mb):
                 return outcome_of(handler.function(context)), False
         except InvalidParams as error:
@@ -170,7 +190,7 @@ class Child:
             # Memory that ran out once is in pieces; the next task gets a fresh process.
             return outcome_of_error(error), isinstance(error, MemoryError)
 
-    def _context(self, order: Order, handler: RegisteredHandler, progress: Progress) -> ProcessContext:
+    def _context(self, order: Order, handler: RegisteredHandler, link: TaskLink, progress: Progress) -> ProcessContext:
         header = order.header
         return ProcessContext(
             task_id=header["task_id"],
@@ -184,7 +204,8 @@ class Child:
             signals=self._link.signals,
             report_progress=progress,
             storage=self._storage,
-            checkpoint=RelayedCheckpoints(self._link),
+            checkpoint=RelayedCheckpoints(link),
+            staging=RelayedStaging(link),
         )
 
 

@@ -22,6 +22,7 @@ from graticule.worker.outcome import (
 )
 from graticule.worker.pool import ProcessPool
 from graticule.worker.run import Ending, Run
+from graticule.worker.staging import Staging
 
 _log = get_logger(__name__)
 _ENDED: Final = {
@@ -41,6 +42,7 @@ class Executor:
         self._checkpoints = checkpoints
         self._storage = storage
         self._database = database
+        self._staging = Staging(database)
 
     async def execute(self, run: Run) -> Outcome:
         """Run the handler; whatever it does, there is an outcome. Only a cancellation of our own goes on."""
@@ -55,7 +57,7 @@ class Executor:
         try:
             checkpoints = TaskCheckpoints(run.message, self._checkpoints, self._storage)
             if run.in_process:
-                return await self._pool.run(run, handler, checkpoints)
+                return await self._pool.run(run, handler, checkpoints, self._staging.of(run.message))
             run.begin(run.message.timeout_seconds)
             return outcome_of(await handler.function(self._context(run, handler, checkpoints)))
         except InvalidParams as error:

@@ -19,8 +19,13 @@ class BrokenFrame(Exception):
 
 def encoded(header: dict[str, Any], body: bytes = b"") -> bytes:
     """Write a frame."""
-    head = orjson.dumps(header)
-    return _LENGTHS.pack(len(head), len(body)) + head + body
+    return _head(header, len(body)) + body
+
+
+def send_frame(connection: socket.socket, header: dict[str, Any], body: bytes | memoryview = b"") -> None:
+    """Send a frame and wait until it is on its way; the body is not copied."""
+    connection.sendall(_head(header, len(body)))
+    connection.sendall(body)
 
 
 async def read_frame(reader: asyncio.StreamReader) -> tuple[dict[str, Any], bytes]:
@@ -33,6 +38,11 @@ def receive_frame(connection: socket.socket) -> tuple[dict[str, Any], bytes]:
     """Read a frame and wait for it; `EOFError` when the other side has ended."""
     head_length, body_length = _checked(_receive(connection, _LENGTHS.size))
     return _header(_receive(connection, head_length)), _receive(connection, body_length)
+
+
+def _head(header: dict[str, Any], body_length: int) -> bytes:
+    head = orjson.dumps(header)
+    return _LENGTHS.pack(len(head), body_length) + head
 
 
 def _checked(lengths: bytes) -> tuple[int, int]:

@@ -19,16 +19,17 @@ import orjson
 
 from graticule.config import LogFormat, secret_variables
 from graticule.core.errors import GraticuleError
-from graticule.core.models.engine import ResultStatus
 from graticule.embedded.parent_death import end_with_parent
 from graticule.handlers.context import Checkpoint, Checkpoints
 from graticule.handlers.registry import RegisteredHandler
 from graticule.logs import get_logger
 from graticule.storage.options import StorageOptions
+from graticule.worker.child_frames import ProgressFrame, ResultFrame, SavedPhase, json_object
 from graticule.worker.frames import BrokenFrame, encoded, read_frame
 from graticule.worker.outcome import Outcome, failed
 from graticule.worker.process_output import OutputLog
 from graticule.worker.run import Run
+from graticule.worker.staging import TaskStaging
 
 START_SECONDS: Final = 60
 # A child is one of as many as there are processors: libraries of linear algebra must not start as many threads each.
@@ -62,15 +63,17 @@ class ProcessPool:
         self._free = asyncio.Semaphore(size)
         self._idle: list[ChildProcess] = []
 
-    async def run(self, run: Run, handler: RegisteredHandler, checkpoints: Checkpoints) -> Outcome:
+    async def run(
+        self, run: Run, handler: RegisteredHandler, checkpoints: Checkpoints, staging: TaskStaging
+    ) -> Outcome:
         """Run a task; when this is cancelled, its process is killed."""
-        async with self._free:
+        async with self._free, staging:  # what the process has left open is undone when it has ended
             try:
-                child = self._idle.pop() if self._idle else await ChildProcess.start(self._settings)
+                child = await self._child()
             except (OSError, ChildEnded) as error:
                 return failed(f"No process could be started for the handler: {error}.")
             try:
-                outcome = await child.execute(run, handler, checkpoints)
+                outcome = await child.execute(run, handler, checkpoints, staging)
             except (ChildEnded, BrokenFrame) as error:
                 return failed(await child.obituary(error))
             finally:
@@ -81,6 +84,15 @@ class ProcessPool:
         """End the processes that wait for work; those at work end when their run is cancelled."""
         idle, self._idle = self._idle, []
         await asyncio.gather(*(child.kill() for child in idle))
+
+    async def _child(self) -> "ChildProcess":
+        """Give a process that waits for work, or start one; those that ended while they waited are passed over."""
+        while self._idle:
+            child = self._idle.pop()
+            if child.is_fit:
+                return child
+            await asyncio.shield(child.kill())
+        return await ChildProcess.start(self._settings)
 
     async def _keep_or_end(self, child: "ChildProcess") -> None:
         if child.is_fit:
@@ -99,6 +111,7 @@ class ChildProcess:
         self._log = OutputLog()
         self._tasks_left = TASKS_PER_CHILD
         self._is_busy = False
+        self._coming: asyncio.Task[tuple[dict[str, Any], bytes]] | None = None  # the next frame
         self._printed = asyncio.create_task(self._log.drain(_output_of(process)))
         self._exit = asyncio.create_task(process.wait())
         self._exit.add_done_callback(self._end_of_stream)
@@ -127,10 +140,13 @@ class ChildProcess:
 
     @property
     def is_fit(self) -> bool:
-        """Whether it can take another task."""
-        return not self._is_busy and self._tasks_left > 0 and not self._exit.done()
+        """Whether it can take another task: it lives, and has said nothing since the last one ended."""
+        is_quiet = self._coming is None or not self._coming.done()
+        return not self._is_busy and self._tasks_left > 0 and not self._exit.done() and is_quiet
 
-    async def execute(self, run: Run, handler: RegisteredHandler, checkpoints: Checkpoints) -> Outcome:
+    async def execute(
+        self, run: Run, handler: RegisteredHandler, checkpoints: Checkpoints, staging: TaskStaging
+    ) -> Outcome:
         """Run one task and answer what its handler asks meanwhile."""
         self._is_busy = True
         self._tasks_left -= 1
@@ -140,11 +156,14 @@ class ChildProcess:
         run.on_signal = lambda: self._send(_signals(run))
         while True:
             header, body = await self._receive()
+            if header.get("task_id") != run.message.task_id:
+                raise BrokenFrame
             if header["kind"] == "result":
-                run.on_signal = None
-                self._is_busy = False
-                return self._outcome(run, header, body)
-            await self._serve(run, checkpoints, header, body)
+                return self._outcome(run, ResultFrame.of(header), body)
+            if header["kind"] == "staging":
+                await self._answer(staging.answer(header, body))
+            else:
+                await self._serve(run, checkpoints, header, body)
 
     async def obituary(self, error: Exception) -> str:
         """Tell how the process ended, or why it has to."""
@@ -165,6 +184,8 @@ class ChildProcess:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         await self._exit
+        if self._coming is not None:
+            self._coming.cancel()
         self._writer.close()
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()
@@ -189,10 +210,16 @@ class ChildProcess:
             self._writer.write(encoded(header, body))
 
     async def _receive(self) -> tuple[dict[str, Any], bytes]:
+        coming, self._coming = self._coming or self._next_frame(), None
         try:
-            return await read_frame(self._reader)
+            return await coming
         except (asyncio.IncompleteReadError, OSError):
             raise ChildEnded("it ended while it started") from None
+
+    def _next_frame(self) -> "asyncio.Task[tuple[dict[str, Any], bytes]]":
+        coming = asyncio.create_task(read_frame(self._reader))
+        coming.add_done_callback(lambda read: read.cancelled() or read.exception())  # nobody may ask for it
+        return coming
 
     def _end_of_stream(self, _: "asyncio.Task[int]") -> None:
         """Read no further once the process is gone: what it has started may hold the socket open."""
@@ -200,7 +227,7 @@ class ChildProcess:
 
     async def _serve(self, run: Run, checkpoints: Checkpoints, header: dict[str, Any], body: bytes) -> None:
         if header["kind"] == "progress":
-            run.note_progress(header["progress"])
+            run.note_progress(ProgressFrame.of(header).plain())
         elif header["kind"] == "load":
             await self._answer(_loaded(checkpoints))
         elif header["kind"] == "save":
@@ -212,21 +239,27 @@ class ChildProcess:
         try:
             self._send({"kind": "answer"}, await asked)
         except GraticuleError as error:
-            self._send({"kind": "answer", "error": str(error)})
+            self._send({"kind": "answer", "error": str(error), "code": error.code})
+        await self._until_read()
 
-    def _outcome(self, run: Run, header: dict[str, Any], body: bytes) -> Outcome:
-        if header["is_worn"]:
+    async def _until_read(self) -> None:
+        """Wait until the child takes its answers: what it only asks for would pile up here."""
+        try:
+            await self._writer.drain()
+        except OSError:
+            raise ChildEnded("it closed its connection") from None
+
+    def _outcome(self, run: Run, told: ResultFrame, body: bytes) -> Outcome:
+        """Give how the task ended; only a child that has told it well is free for the next."""
+        outcome = told.outcome(body)
+        if (progress := told.last_progress()) is not None:
+            run.note_progress(progress)
+        run.on_signal = None
+        if told.is_worn:
             self._tasks_left = 0
-        if header["progress"] is not None:
-            run.note_progress(header["progress"])
-        return Outcome(
-            status=ResultStatus(header["status"]),
-            output=body if header["has_output"] else None,
-            error_message=header["error_message"],
-            retryable=header["retryable"],
-            metrics=header["metrics"],
-            is_interrupted=header["is_interrupted"],
-        )
+        self._is_busy = False
+        self._coming = self._next_frame()
+        return outcome
 
 
 async def _spawn(connection: int) -> Process:
@@ -269,8 +302,8 @@ async def _loaded(checkpoints: Checkpoints) -> bytes:
 
 
 async def _saved(checkpoints: Checkpoints, body: bytes) -> bytes:
-    given = orjson.loads(body)
-    await checkpoints.save(given["phase"], given["data"], given["artifacts"])
+    given = SavedPhase.of(json_object(body))
+    await checkpoints.save(given.phase, given.data, given.artifacts)
     return b"null"
 
 

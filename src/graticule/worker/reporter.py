@@ -10,7 +10,7 @@ from graticule.core.backoff import Backoff
 from graticule.core.errors import PASSING, GraticuleError
 from graticule.core.ids import TaskId
 from graticule.logs import get_logger
-from graticule.worker.outcome import failed
+from graticule.worker.outcome import failed, trace_of
 from graticule.worker.reports import Report, ReportSink
 from graticule.worker.run import Run
 
@@ -75,23 +75,25 @@ class Reporter:
                 pause = backoff.next()
                 _log.warning("results cannot be written yet", count=len(batch), error=str(error), again_in=pause)
                 await asyncio.sleep(pause)
-            except GraticuleError as error:
+            except Exception as error:
                 await self._write_apart(batch, error)
                 return
             else:
                 self._settle(batch, accepted)
                 return
 
-    async def _write_apart(self, batch: Sequence[tuple[Run, Report]], error: GraticuleError) -> None:
+    async def _write_apart(self, batch: Sequence[tuple[Run, Report]], error: Exception) -> None:
         """Find the result that spoils its batch; alone, it fails its own attempt and no other."""
-        _log.warning("results were refused", count=len(batch), error=str(error), detail=error.detail)
+        detail = error.detail if isinstance(error, GraticuleError) else trace_of(error)
+        _log.warning("results were refused", count=len(batch), error=str(error), detail=detail)
         if len(batch) > 1:
             middle = len(batch) // 2
             await self._write(batch[:middle])
             await self._write(batch[middle:])
             return
         ((run, report),) = batch
-        refused = failed(f"The result could not be recorded: {error.message}", retryable=False)
+        reason = error.message if isinstance(error, GraticuleError) else type(error).__name__
+        refused = failed(f"The result could not be recorded: {reason}", retryable=False)
         if report.outcome != refused:
             await self._write([(run, replace(report, outcome=refused, output_ref=None, progress=None))])
         else:

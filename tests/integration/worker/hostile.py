@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import stat
+import struct
 import subprocess
 import sys
 import threading
@@ -305,3 +306,124 @@ async def saves_at_shutdown(ctx: HandlerContext) -> HandlerResult:
     await until(lambda: ctx.shutdown_requested)
     await ctx.checkpoint.save("at_shutdown")
     return HandlerResult.interrupted()
+
+
+def copied(*values: int) -> bytes:
+    """Write rows of one number each, as a binary COPY reads them."""
+    rows = b"".join(struct.pack("!hiq", 1, 8, value) for value in values)
+    return b"PGCOPY\n\xff\r\n\x00" + bytes(8) + rows + b"\xff\xff"
+
+
+@register_handler("test.sends_a_frame")
+def sends_a_frame(ctx: ProcessContext) -> None:
+    """Say something to the worker that is not what a child says."""
+    staging: Any = ctx.staging
+    staging._link._link.send({"task_id": ctx.task_id, **ctx.params["frame"]}, b"{}")
+    time.sleep(60)
+
+
+@register_handler("test.talks_on")
+def talks_on(ctx: ProcessContext) -> int:
+    """End, and say something more when it is at rest."""
+    file = Path(ctx.params["file"])
+
+    def talk() -> None:
+        while not file.exists():
+            time.sleep(0.01)
+        ctx.progress(1)
+        file.unlink()
+
+    threading.Thread(target=talk, daemon=True).start()
+    return os.getpid()
+
+
+@register_handler("test.loads")
+def loads(ctx: ProcessContext) -> Any:
+    """Load a chunk, and say so in a file before what comes then."""
+    assert ctx.staging is not None
+    given = ctx.params
+    if (done := ctx.staging.loaded(given["chunk"])) is not None:
+        return {**done, "again": True}
+    with ctx.staging.chunk(given["chunk"], given.get("columns", ["n"])) as rows:
+        for value in given["values"]:
+            rows.write(copied(value))
+        rows.result = {"rows": len(given["values"])}
+        written: Any = rows
+        written.wait()
+        AFTERWARDS[given.get("then", "commit")](ctx)
+    return rows.result
+
+
+def waits_forever(ctx: ProcessContext) -> None:
+    Path(ctx.params["file"]).write_text(str(os.getpid()))
+    while True:
+        time.sleep(0.02)
+
+
+def waits_until_it_may_end(ctx: ProcessContext) -> None:
+    Path(ctx.params["file"]).write_text("began")
+    while not (ctx.cancelled or Path(ctx.params["go"]).exists()):
+        time.sleep(0.02)
+
+
+def fails(ctx: ProcessContext) -> None:
+    raise ValueError("in the middle")
+
+
+def loads_another(ctx: ProcessContext) -> None:
+    assert ctx.staging is not None
+    with ctx.staging.chunk(9, ["n"]) as rows:
+        rows.write(copied(9))
+
+
+def ends_in_the_middle_of_a_stream(ctx: ProcessContext) -> None:
+    link: Any = ctx.staging
+    link._ask({"do": "write", "is_last": False}, copied(8)[:25])
+
+
+def sends_too_much(ctx: ProcessContext) -> None:
+    link: Any = ctx.staging
+    link._ask({"do": "write", "is_last": False}, bytes(5 * 1024 * 1024))
+
+
+def sends_too_many(ctx: ProcessContext) -> None:
+    link: Any = ctx.staging
+    for value in range(100):
+        link.send(copied(value))
+
+
+def keeps_what_is_too_deep(ctx: ProcessContext) -> None:
+    link: Any = ctx.staging
+    link._ask({"do": "commit"}, b'{"a": ' + b"[" * 1000 + b"]" * 1000 + b"}")
+
+
+def keeps_too_much(ctx: ProcessContext) -> None:
+    link: Any = ctx.staging
+    link._ask({"do": "commit"}, b'{"a": "' + b"x" * 100_000 + b'"}')
+
+
+def sends_rubbish(ctx: ProcessContext) -> None:
+    link: Any = ctx.staging
+    link._ask({"do": "begin", "chunk": "1; DROP TABLE x"})
+
+
+def writes_much(ctx: ProcessContext) -> None:
+    link: Any = ctx.staging
+    link.send(copied(*range(400_000)))
+
+
+AFTERWARDS: dict[str, Callable[[ProcessContext], None]] = {
+    "commit": lambda _: None,
+    "wait": waits_forever,
+    "wait for the signal": waits_until_it_may_end,
+    "fail": fails,
+    "crash": lambda _: os.kill(os.getpid(), signal.SIGKILL),
+    "another": loads_another,
+    "half a stream": ends_in_the_middle_of_a_stream,
+    "a huge piece": sends_too_much,
+    "a huge chunk": sends_too_many,
+    "a huge result": keeps_too_much,
+    "a deep result": keeps_what_is_too_deep,
+    "much": writes_much,
+    "rubbish": sends_rubbish,
+}

@@ -1,6 +1,7 @@
 """Whatever a handler does: its attempt fails with a clear error, and the worker lives on."""
 
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -147,3 +148,25 @@ async def test_processes_are_kept_for_the_next_task(board: Board) -> None:
         pids.add(output["pid"])
     assert len(pids) == 1
     assert os.getpid() not in pids
+
+
+async def test_a_process_that_says_what_it_should_not_is_ended(board: Board) -> None:
+    for frame in ({"kind": "result"}, {"kind": "load", "task_id": "another"}):
+        failed = await board.run("test.sends_a_frame", frame=frame)
+        assert failed.error_message == "The handler's process sent something that is not a result; it was ended."
+    assert (await board.run("test.plain_value")).status is ResultStatus.COMPLETED
+
+
+async def test_a_process_that_speaks_after_its_result_gets_no_task(board: Board, tmp_path: Path) -> None:
+    talking = (await board.run("test.talks_on", file=str(tmp_path / "now"))).output
+    (tmp_path / "now").touch()
+    await board.until(lambda: not (tmp_path / "now").exists(), "what is said too late")
+    done: Any = (await board.run("test.plain_value")).output
+    assert done["pid"] != talking
+
+
+async def test_a_process_that_ended_while_it_waited_gets_no_task(board: Board) -> None:
+    resting: Any = (await board.run("test.plain_value")).output
+    os.kill(resting["pid"], signal.SIGKILL)
+    await board.until(lambda: not Path(f"/proc/{resting['pid']}").exists(), "the worker to take note of its end")
+    assert (await board.run("test.plain_value")).status is ResultStatus.COMPLETED

@@ -136,12 +136,13 @@ async def test_a_result_that_is_refused_fails_alone(reporter: Reporter, sink: Si
     assert sorted(settled) == ["a", "b", "bad", "c"]
 
 
+@pytest.mark.parametrize("error", [InvalidInput("no"), TypeError("something that nobody thought of")])
 async def test_a_result_that_is_refused_in_every_form_stops_nobody(
-    reporter: Reporter, sink: Sink, settled: list[str]
+    reporter: Reporter, sink: Sink, settled: list[str], error: Exception
 ) -> None:
     def check(reports: Sequence[Report]) -> None:
         if any(each.message.task_id == "bad" for each in reports):
-            raise InvalidInput("no")
+            raise error
 
     sink.check = check
     put(reporter, "bad", "good")

@@ -1,0 +1,61 @@
+"""The worker's side of the link to a child process."""
+
+import asyncio
+import contextlib
+import socket
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from graticule.core.ids import JobId, NodeId, TaskId
+from graticule.handlers.context import Checkpoint
+from graticule.handlers.registry import handlers
+from graticule.messaging.protocol import TaskMessage
+from graticule.worker.frames import encoded
+from graticule.worker.pool import ChildProcess
+from graticule.worker.run import Run
+
+ASKS = 50
+
+
+class Checkpoints:
+    """Gives a large checkpoint, and counts how often."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.count = 0
+
+    async def load(self) -> Checkpoint:
+        self.count += 1
+        self.asked.set()
+        return Checkpoint("a", {"text": "x" * 1_000_000}, ())
+
+
+@pytest.fixture
+async def linked() -> AsyncIterator[tuple[ChildProcess, socket.socket]]:
+    """Give a child process of which the test is the other end."""
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    process = await asyncio.create_subprocess_exec("sleep", "60", stdout=PIPE, start_new_session=True)
+    child = ChildProcess(process, *await asyncio.open_connection(sock=ours))
+    yield child, theirs
+    theirs.close()
+    await child.kill()
+
+
+async def test_a_child_that_reads_no_answer_is_given_no_more(linked: tuple[ChildProcess, socket.socket]) -> None:
+    child, theirs = linked
+    run = Run(TaskMessage(TaskId("t"), JobId("j"), NodeId("n"), "echo", {}, "q"), None, in_process=True)
+    checkpoints: Any = Checkpoints()
+    nothing: Any = None
+    running = asyncio.create_task(child.execute(run, handlers()["echo"], checkpoints, nothing))
+    theirs.send(encoded({"kind": "load", "task_id": "t"}) * ASKS)
+    await checkpoints.asked.wait()
+    await asyncio.wait({running}, timeout=0.2)
+    assert checkpoints.count == 1, "answers that nobody reads stay in the memory of the worker"
+    running.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await running
+    run.over()
