@@ -4,6 +4,7 @@ Imports GDAL: only for the process in which a handler runs. rasterio has a GDAL 
 """
 
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -14,10 +15,13 @@ from pyogrio.util import vsi_path
 
 from graticule.core.errors import ConfigurationError
 from graticule.handlers.vector.rejecting import Code, rejected
-from graticule.handlers.vector.source import Kind
+from graticule.handlers.vector.sources.encodings import UTF8, gdal_encoding
+from graticule.handlers.vector.sources.source import Kind
 
 BATCH_BYTES: Final = 32 * 1024 * 1024  # of features at a time; none may be larger
+BATCH_ROWS: Final = 10_000
 NOWHERE: Final = "127.0.0.1:9"  # nothing listens there
+DRIVERS: Final = frozenset(map(str, set(Kind) - {Kind.CSV, Kind.GEOPARQUET}))  # these two are read by Arrow
 SETTINGS: Final = {
     "GDAL_HTTP_PROXY": NOWHERE,
     "GDAL_HTTPS_PROXY": NOWHERE,
@@ -32,15 +36,14 @@ SETTINGS: Final = {
     "OGR_FLATGEOBUF_STREAM_BASE_IMPL": "YES",
     "OGR_GPKG_STREAM_BASE_IMPL": "YES",
 }
-OPTIONS: Final = {Kind.GEOPACKAGE: {"IMMUTABLE": "YES"}}  # it looks for no journal, and makes none
 
 
 def _restrict() -> None:
     """Leave only the drivers that we take. GDAL drops the others whenever it registers all."""
-    others = pyogrio.list_drivers().keys() - set(Kind)
+    others = pyogrio.list_drivers().keys() - DRIVERS
     pyogrio.set_gdal_config_options({**SETTINGS, "OGR_SKIP": ",".join(sorted(others))})
     pyogrio.core._register_drivers()  # noqa: SLF001 - there is no other way to this
-    if left := pyogrio.list_drivers().keys() - set(Kind):
+    if left := pyogrio.list_drivers().keys() - DRIVERS:
         raise ConfigurationError(f"GDAL's drivers cannot be restricted: {', '.join(sorted(left))} are left.")
 
 
@@ -49,15 +52,33 @@ _restrict()
 
 @contextmanager
 def closed_network() -> Iterator[None]:
-    """Keep GDAL from all hosts, also from those that the machine reaches without a proxy."""
+    """Keep GDAL from all hosts, also from those that the machine reaches without a proxy.
+
+    What it warns of is of no use: all that matters is looked at, and a partner could fill logs with it.
+    """
     kept = {name: os.environ.pop(name) for name in ("no_proxy", "NO_PROXY") if name in os.environ}
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            yield
     finally:
         os.environ.update(kept)
 
 
-def check_opened_as_it_is(file: str) -> None:
-    """Reject a file of whose name pyogrio would make another."""
-    if vsi_path(file) != file:
+def dataset_name(file: str, kind: Kind) -> str:
+    """Give the name under which GDAL opens a file; one of which it or pyogrio would make another is rejected."""
+    is_decoded = kind is Kind.GEOPACKAGE and "%" in file  # GDAL makes an address of it, and leaves `%2e` as it is
+    if is_decoded or vsi_path(file) != file:
         raise rejected(Code.UNUSABLE_NAME, "The name of the file cannot be opened as it is.", "name")
+    return f"GeoJSONSeq:{file}" if kind is Kind.GEOJSON_LINES else file
+
+
+def open_options(kind: Kind, encoding: str | None = None) -> dict[str, str]:
+    """Give what a driver is told when it opens a file."""
+    if kind is Kind.GEOPACKAGE:
+        return {"IMMUTABLE": "YES"}  # it looks for no journal, and makes none
+    if kind is Kind.GEOJSON:
+        return {"ARRAY_AS_STRING": "YES"}  # as JSON, for its own lists lose digits of whole numbers
+    if kind is Kind.SHAPEFILE:
+        return {"ENCODING": gdal_encoding(encoding or UTF8)}
+    return {}

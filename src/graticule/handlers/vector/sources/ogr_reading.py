@@ -1,0 +1,250 @@
+"""Layers that GDAL reads. Imports GDAL: only for where a handler runs."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyogrio
+import pyogrio.raw
+from pyogrio.errors import DataLayerError, DataSourceError
+
+from graticule.handlers.findings import Rejected
+from graticule.handlers.vector.described import Opening
+from graticule.handlers.vector.rejecting import Code, rejected
+from graticule.handlers.vector.sources import geopackage
+from graticule.handlers.vector.sources.layer import Declared, SourceBatch
+from graticule.handlers.vector.sources.ogr import BATCH_BYTES, BATCH_ROWS, dataset_name, open_options
+from graticule.handlers.vector.sources.source import Kind
+from graticule.handlers.vector.sources.texts import (
+    TEXT,
+    TYPES,
+    ZoneFinder,
+    check_whole_numbers,
+    parsed,
+    with_short_numbers,
+    without_cut_characters,
+)
+
+_DATE_TIME: Final = "OFTDateTime"
+_GEOMETRIES: Final = {b"ogc.wkb", b"geoarrow.wkb"}  # how a stream marks its column of geometries
+_OPTIONAL: Final = ("id", "Name", "description", "timestamp", "begin", "end")  # what GDAL finds in each feature of KML
+_DRAWING: Final = {"altitudeMode", "tessellate", "extrude", "visibility", "drawOrder", "icon"}
+MOST_LAYERS: Final = 20  # of which it is looked whether there is anything in them
+_EXTENSION: Final = b"ARROW:extension:name"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is read of a layer: what a filter leaves, or so many features from a place on; or all."""
+
+    where: str | None = None
+    begin: int = 0
+    count: int | None = None
+
+
+class OgrReader:
+    """Reads a layer by GDAL's stream of Arrow batches."""
+
+    def __init__(self, meta: dict[str, Any], stream: pa.RecordBatchReader, opening: Opening, part: Part) -> None:
+        self.geometry_type = str(meta["geometry_type"])
+        self.count: int | None = part.count
+        self._most = part.count
+        self._stream = stream
+        self._types = opening.types
+        self._kind = opening.kind
+        self._geometry = _geometry_place(stream.schema)
+        places = [place for place in range(len(stream.schema)) if place != self._geometry]
+        self._places = places if opening.fields is None else [places[place] for place in opening.fields]
+        self.fields = pa.schema([self._field(index, place) for index, place in enumerate(self._places)])
+
+    def batches(self) -> Iterator[SourceBatch]:
+        """Give the features."""
+        with telling_errors():
+            for batch in self._wanted():
+                yield SourceBatch(self._attributes(batch), batch.column(self._geometry))
+
+    def _wanted(self) -> Iterator[pa.RecordBatch]:
+        left = self._most
+        for batch in self._stream:
+            yield batch if left is None else batch.slice(0, left)
+            left = None if left is None else left - batch.num_rows
+            if left is not None and left <= 0:
+                return
+
+    def _field(self, index: int, place: int) -> pa.Field:
+        field = self._stream.schema.field(place)
+        return field.with_type(TYPES[self._types[index]]) if index in self._types else field
+
+    def _attributes(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        chosen = batch.select(self._places)
+        for index, name in self._types.items():
+            field = self.fields.field(index)
+            chosen = chosen.set_column(index, field, parsed(chosen.column(index), name, field.name))
+        if self._kind is Kind.GEOJSON_LINES:
+            check_whole_numbers(chosen)
+        if self._kind in {Kind.GEOJSON, Kind.GEOJSON_LINES}:
+            return with_short_numbers(chosen)
+        return without_cut_characters(chosen) if self._kind is Kind.SHAPEFILE else chosen
+
+
+@contextmanager
+def open_ogr(file: str, layer: str | None, opening: Opening, part: Part) -> Iterator[OgrReader]:
+    """Open a layer; date-times come as texts, for GDAL's own forget the zone of some."""
+    entered = pyogrio.raw.open_arrow(
+        dataset_name(file, opening.kind),
+        layer=layer,
+        use_pyarrow=True,
+        batch_size=BATCH_ROWS,
+        datetime_as_string=True,
+        where=part.where,
+        skip_features=part.begin,
+        **open_options(opening.kind, opening.encoding),
+    )
+    with telling_errors():
+        meta, stream = entered.__enter__()
+    try:
+        yield OgrReader(meta, stream, opening, part)
+    finally:
+        entered.__exit__(None, None, None)
+
+
+def declared(file: str, kind: Kind, layer: str | None, encoding: str | None = None) -> Declared:
+    """Tell what GDAL knows of a layer; `Rejected` when it cannot be read."""
+    info = _info(file, kind, layer, encoding)
+    name = str(info["layer_name"])
+    if info["geometry_type"] is None:
+        raise rejected(Code.NO_GEOMETRY, "The layer has no geometry.", f"layer {name}")
+    names = list(map(str, info["fields"]))
+    kept = _filled(file, name, names) if kind is Kind.KML else None
+    places = range(len(names)) if kept is None else kept
+    date_times = [index for index, place in enumerate(places) if info["ogr_types"][place] == _DATE_TIME]
+    found = _zones(file, kind, name, [names[places[index]] for index in date_times]) if date_times else []
+    return Declared(
+        layer=name,
+        crs=info["crs"],
+        field_count=len(places),
+        fields=kept,
+        types=dict(zip(date_times, found, strict=True)),
+        mixed_zones=[names[places[index]] for index, kind in zip(date_times, found, strict=True) if kind == TEXT],
+        encoding=encoding,
+    )
+
+
+def feature_count(file: str, layer: str | None, opening: Opening) -> int | None:
+    """Tell how many features a layer announces, if it does so."""
+    with telling_errors():
+        options = open_options(opening.kind, opening.encoding)
+        info = pyogrio.read_info(dataset_name(file, opening.kind), layer=layer, **options)
+    count = int(info["features"])
+    return count if count >= 0 else None
+
+
+def layer_names(file: str, kind: Kind) -> list[str]:
+    """Give the names of the layers that GDAL finds in a file and that have geometries."""
+    try:
+        listed = pyogrio.list_layers(dataset_name(file, kind))
+    except (DataSourceError, DataLayerError) as error:
+        raise _unreadable(kind, error) from error
+    names = [str(name) for name, geometry_type in listed if geometry_type is not None]
+    filled = [name for name in names[:MOST_LAYERS] if _count(file, kind, name)]  # a folder is a layer, full or empty
+    return filled + names[MOST_LAYERS:]
+
+
+def _count(file: str, kind: Kind, layer: str) -> int:
+    with telling_errors():
+        return int(pyogrio.read_info(dataset_name(file, kind), layer=layer, force_feature_count=True)["features"])
+
+
+@contextmanager
+def telling_errors() -> Iterator[None]:
+    """Turn what GDAL and Arrow say of a file into its rejection."""
+    try:
+        yield
+    except pa.ArrowMemoryError:
+        what = f"A feature has more than {BATCH_BYTES // 1024**2} MiB."
+        raise rejected(Code.TOO_LARGE_FEATURE, what) from None
+    except (DataSourceError, DataLayerError) as error:
+        raise rejected(Code.CORRUPT, "The file cannot be read.") from error
+    except UnicodeError:
+        raise rejected(Code.NOT_UTF8, "The name of a field is not in UTF-8.") from None
+    except (pa.ArrowException, OSError) as error:
+        raise rejected(Code.CORRUPT, "The features cannot be read to the end.") from error
+
+
+def _info(file: str, kind: Kind, layer: str | None, encoding: str | None) -> dict[str, Any]:
+    try:
+        info: dict[str, Any] = pyogrio.read_info(
+            dataset_name(file, kind),
+            layer=layer,
+            **open_options(kind, encoding),
+        )
+    except (DataSourceError, DataLayerError) as error:
+        raise _unreadable(kind, error) from error
+    except UnicodeError:
+        raise rejected(Code.NOT_UTF8, "The name of a field is not in UTF-8.") from None
+    except IndexError:  # pyogrio's, when GDAL tells a type that it does not know
+        raise rejected(Code.CORRUPT, "The file cannot be read.") from None
+    if info["driver"] != kind:
+        raise rejected(Code.NOT_A_VECTOR, f"The file is no {kind.value} file, though it begins like one.")
+    return info
+
+
+def _unreadable(kind: Kind, error: Exception) -> Rejected:
+    if kind in {Kind.GEOJSON, Kind.GEOJSON_LINES} and "not recognized" in str(error):  # JSON of another sort
+        return rejected(Code.NOT_A_VECTOR, "The file is no GeoJSON file, though it begins like one.")
+    return rejected(Code.CORRUPT, "The file cannot be read.")
+
+
+def _zones(file: str, kind: Kind, layer: str, names: list[str]) -> list[str]:
+    """Find out of each field of date-times whether they have a zone: nothing but the values tells it."""
+    known = geopackage.zones(file, layer, names) if kind is Kind.GEOPACKAGE else None  # many times as fast
+    if known is not None:
+        return known
+    finders = [ZoneFinder() for _ in names]
+    for batch in _columns(file, kind, layer, names):
+        for finder, column in zip(finders, batch.columns, strict=True):
+            finder.look(column)
+    return [finder.found for finder in finders]
+
+
+def _columns(file: str, kind: Kind, layer: str, names: list[str]) -> Iterator[pa.RecordBatch]:
+    """Read nothing but some fields."""
+    with (
+        telling_errors(),
+        pyogrio.raw.open_arrow(
+            dataset_name(file, kind),
+            layer=layer,
+            columns=names,
+            read_geometry=False,
+            use_pyarrow=True,
+            batch_size=BATCH_ROWS,
+            datetime_as_string=True,
+            **open_options(kind),
+        ) as (_, stream),
+    ):
+        yield from stream
+
+
+def _filled(file: str, layer: str, names: list[str]) -> list[int]:
+    """Give the places of the fields of KML that are attributes.
+
+    GDAL adds its own to each layer: how features are drawn, and what they may have and mostly have not.
+    """
+    asked = sorted({names.index(name) for name in _OPTIONAL if name in names})
+    filled: set[int] = set()
+    for batch in _columns(file, Kind.KML, layer, [names[place] for place in asked]):
+        filled.update(
+            place for place, column in zip(asked, batch.columns, strict=True) if column.null_count < len(column)
+        )
+    return [
+        place for place, name in enumerate(names) if name not in _DRAWING and (place in filled or place not in asked)
+    ]
+
+
+def _geometry_place(schema: pa.Schema) -> int:
+    marked = [place for place, field in enumerate(schema) if (field.metadata or {}).get(_EXTENSION) in _GEOMETRIES]
+    if not marked:
+        raise rejected(Code.NO_GEOMETRY, "The layer has no geometry.")
+    return marked[-1]
