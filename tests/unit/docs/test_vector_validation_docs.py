@@ -1,0 +1,69 @@
+"""docs/vector_validation.md: its codes, limits and lists are those of the code."""
+
+import json
+
+from tests.unit.docs.pages import blocks, code, page, table
+
+from graticule.core.validation import MOST_FACT_BYTES, ValidationReport
+from graticule.handlers.findings import Severity
+from graticule.handlers.vector import validation
+from graticule.handlers.vector.examining import chunks, report, scanning
+from graticule.handlers.vector.preparing import wkb
+from graticule.handlers.vector.rejecting import HOW_TO_FIX, Code
+from graticule.handlers.vector.sources import archive, ogr, opening
+from graticule.handlers.vector.sources.options import SourceOptions
+from graticule.handlers.vector.sources.source import TABLE_ENDINGS, Kind
+
+PAGE = page("vector_validation.md")
+OURS = "Nothing is to be done:"
+
+
+def severity_of(each: Code) -> Severity:
+    return Severity.FIX if HOW_TO_FIX[each].startswith(OURS) else Severity.REJECT
+
+
+def test_every_code_is_told() -> None:
+    told = {code(row[0]): (row[1], row[3]) for row in table(PAGE, "| code | severity |")}
+    assert told == {each.value: (severity_of(each).value, HOW_TO_FIX[each]) for each in Code}
+
+
+def test_the_report_is_one() -> None:
+    (shown,) = (ValidationReport.model_validate_json(block) for block in blocks(PAGE, "json"))
+    (finding,) = shown.findings
+    assert finding.how_to_fix == HOW_TO_FIX[Code(finding.code)]
+    assert json.dumps(shown.facts) != "{}"
+
+
+def test_the_formats_and_options() -> None:
+    assert all(f" {ending}" in PAGE for ending in (*TABLE_ENDINGS, *archive.SHAPEFILE_PARTS))
+    assert {code(row[2]) for row in table(PAGE, "| format | as |")} == {kind.value for kind in Kind}
+    told = {name.strip("` ") for row in table(PAGE, "| option | for |") for name in row[0].split(",")}
+    assert told == {*SourceOptions.model_fields, "target_crs"}
+
+
+def test_the_limits() -> None:
+    told = {row[0]: row[1] for row in table(PAGE, "| limit | value |")}
+    assert told == {
+        "fields": f"{opening.MOST_FIELDS:,}",
+        "characters of a field's name": f"{report.LONGEST_FIELD:,}",
+        "levels of a geometry collection": f"{wkb.DEEPEST}",
+        "a KML file": f"{opening.MOST_KML_BYTES // 1024**2} MiB",
+        "a feature": f"{ogr.BATCH_BYTES // 1024**2} MiB",
+        "files in an archive": f"{archive.MOST_ENTRIES:,}",
+        "what is unpacked": f"{archive.MOST_BYTES // 1024**3} GiB, and {archive.MOST_RATIO} times the archive's size; "
+        f"{archive.FREE_BYTES // 1024**2} MiB are always allowed",
+        "memory of the task": f"{validation.MEMORY_LIMIT_MB} MiB",
+    }
+
+
+def test_the_numbers() -> None:
+    text = " ".join(PAGE.split())
+    for said in (
+        f"up to {scanning.MOST_EXAMPLES} examples",
+        f"after {report.LONGEST_TOLD} characters",
+        f"{report.MOST_TOLD} columns and {report.MOST_LAYERS_TOLD} layers",
+        f"at most {MOST_FACT_BYTES // 1024} KiB",
+        f"more than {chunks.ROWS_PER_CHUNK:,} features",
+        f"at most {chunks.MOST_CHUNKS:,} of them",
+    ):
+        assert said in text, said
