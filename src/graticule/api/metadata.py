@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 
 from graticule.api.services import Metadata
+from graticule.core.asset_views import LayerDescribed
 from graticule.core.ids import AssetId
 from graticule.core.models import LayerMetadata
 from graticule.core.models.fields import AssetKey
@@ -25,8 +26,8 @@ OrdinalPath = Annotated[int, Path(ge=0, lt=2**31, description="Our number of the
 @router.get("")
 async def layer_metadata(
     asset_id: AssetPath, ordinal: OrdinalPath, service: Metadata, caller: CallerWhoReads
-) -> LayerMetadata:
-    """Give the description of a version: title, keywords, licence, times, bands, style."""
+) -> LayerDescribed:
+    """Give the description of a version: title, keywords, licence, times, bands, style; and of features the columns."""
     found = await service.read(AssetId(asset_id), ordinal, caller)
     return found if caller.is_staff else found.model_copy(update={"updated_by": None})
 

@@ -20,6 +20,7 @@ from graticule.core.models.platform import (
     AssetVersion,
     DataType,
     GeospatialAsset,
+    LayerMetadata,
     PlatformRequest,
     UrlMode,
 )
@@ -194,3 +195,17 @@ class PartnerRequest(View):
     def of(cls, request: PlatformRequest) -> Self:
         """Give what its partner sees of a work order."""
         return cls.model_validate({**dict(request), "error": request.last_error})
+
+
+class LayerColumn(View):
+    """A column of a table of features."""
+
+    name: str
+    field: str = Field(description="What it is called in the file that was sent.", examples=["Nutzungsart (2023)"])
+    type: str = Field(description="Its type in PostgreSQL.", examples=["text"])
+
+
+class LayerDescribed(LayerMetadata):
+    """How an asset version is described, with what its table tells of itself."""
+
+    columns: list[LayerColumn] | None = Field(None, description="Of features: what each has; only read.")

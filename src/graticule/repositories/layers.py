@@ -2,17 +2,19 @@
 
 from typing import ClassVar
 
+from graticule.core.asset_views import LayerColumn
 from graticule.core.ids import AssetId
 from graticule.core.models import LayerCatalog, LayerMetadata
 from graticule.repositories import statements
 from graticule.repositories.base import Repository
+from graticule.repositories.errors import domain_errors
 from graticule.repositories.queries import load_queries
 
 QUERIES = load_queries("layers.sql")
 
 
 class LayerMetadataRepository(Repository[LayerMetadata]):
-    """Reads and writes the metadata that people edit."""
+    """Reads and writes the metadata that people edit, and reads what tables tell of themselves."""
 
     model = LayerMetadata
     subject: ClassVar = "layer metadata"
@@ -21,6 +23,14 @@ class LayerMetadataRepository(Repository[LayerMetadata]):
     async def write(self, row: LayerMetadata) -> LayerMetadata:
         """Write a description anew, unless someone else has since it was read; the first one was at version 0."""
         return await (self.replace(row) if row.version else self.insert(row.model_copy(update={"version": 1})))
+
+    async def columns(self, table_name: str | None) -> list[LayerColumn] | None:
+        """Tell the columns of a table of features; None when there is no such table."""
+        if table_name is None:
+            return None
+        with domain_errors("columns of table"):
+            cursor = await self._connection.execute(self.queries["columns_of_table"], {"table_name": table_name})
+            return [LayerColumn.model_validate(row) for row in await cursor.fetchall()] or None
 
 
 class LayerCatalogRepository(Repository[LayerCatalog]):

@@ -29,6 +29,12 @@ class ServedColumn:
     is_key: bool = False
     geometry_type: str | None = None
     srid: int | None = None
+    comment: str | None = None  # the name of the field in the source
+
+    @property
+    def title(self) -> str:
+        """Its name for people: the one that it has in the source, if that is known."""
+        return self.comment or self.name
 
     @property
     def quoted(self) -> str:
@@ -138,4 +144,6 @@ def _literal(value: str) -> str:
 
 
 def _column(row: Any) -> ServedColumn:
-    return ServedColumn(row["name"], row["type"], row["is_key"], row["geometry_type"], row["srid"])
+    return ServedColumn(
+        row["name"], row["type"], row["is_key"], row["geometry_type"], row["srid"], comment=row["comment"]
+    )

@@ -5,7 +5,8 @@
 -- The columns of one table in their order.
 SELECT attribute.attname AS name, format_type(attribute.atttypid, NULL) AS type,
        coalesce(key.indkey[0] = attribute.attnum, false) AS is_key,
-       geometry.type AS geometry_type, geometry.srid
+       geometry.type AS geometry_type, geometry.srid,
+       nullif(col_description(class.oid, attribute.attnum), '') AS comment
 FROM pg_namespace AS namespace
 JOIN pg_class AS class ON class.relnamespace = namespace.oid
 JOIN pg_attribute AS attribute ON attribute.attrelid = class.oid AND attribute.attnum > 0 AND NOT attribute.attisdropped

@@ -1,9 +1,10 @@
 """The catalogue of layers: what is published of an approved version, to us alone or to everyone."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
+from graticule.core.asset_views import LayerColumn
 from graticule.core.ids import AssetId
 from graticule.core.models import AssetRevision, AssetVersion, GeospatialAsset, LayerCatalog, LayerMetadata
 from graticule.core.models.fields import JsonObject
@@ -34,8 +35,11 @@ async def show(change: AssetUnderChange, ordinal: int, now: datetime, *, is_exte
         )
     key: dict[str, Any] = {"asset_id": version.asset_id, "version_ordinal": ordinal}
     revision = await AssetRevisionRepository(change.connection).find(**key, revision=version.approved_revision)
-    metadata = await LayerMetadataRepository(change.connection).find(**key)
-    entry = catalogue_entry(change.asset, version, revision, metadata, is_external=is_external)
+    layers = LayerMetadataRepository(change.connection)
+    metadata = await layers.find(**key)
+    table_name = revision.outputs.get("table_name") if revision else version.table_name
+    columns = await layers.columns(str(table_name) if table_name else None)
+    entry = catalogue_entry(change.asset, version, revision, metadata, columns, is_external=is_external)
     catalogue = LayerCatalogRepository(change.connection)
     shown = await catalogue.find(**key)
     if shown and (shown.entry, shown.is_external) == (entry, is_external):
@@ -67,6 +71,7 @@ def catalogue_entry(
     version: AssetVersion,
     superseded: AssetRevision | None,
     metadata: LayerMetadata | None,
+    columns: Sequence[LayerColumn] | None,
     *,
     is_external: bool,
 ) -> JsonObject:
@@ -90,5 +95,6 @@ def catalogue_entry(
         "data_type": asset.data_type.value,
         "bbox": outputs.get("bbox"),
         **{name: described.get(name) for name in DESCRIBED},
+        **({} if columns is None else {"columns": [column.model_dump() for column in columns]}),
         **where,
     }

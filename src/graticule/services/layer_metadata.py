@@ -4,16 +4,17 @@ from typing import Annotated, Any, Final, Self
 
 from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
+from graticule.core.asset_views import LayerDescribed
 from graticule.core.errors import InvalidInput, Refused
 from graticule.core.exchange import Asked
 from graticule.core.fault_points import Commit
 from graticule.core.ids import AssetId
-from graticule.core.models import LayerMetadata
+from graticule.core.models import AssetVersion, LayerMetadata
 from graticule.core.models.engine import EventType
 from graticule.core.models.fields import JsonObject
 from graticule.core.permissions import Caller
 from graticule.core.refusals import Refusal
-from graticule.repositories.assets import AssetRepository
+from graticule.repositories.assets import AssetRepository, AssetVersionRepository
 from graticule.repositories.database import Database
 from graticule.repositories.layers import LayerMetadataRepository
 from graticule.repositories.steps import document
@@ -69,13 +70,23 @@ class LayerMetadataService:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def read(self, asset_id: AssetId, version_ordinal: int, caller: Caller) -> LayerMetadata:
-        """Give the description of a version; what the caller may not see is not there."""
+    async def read(self, asset_id: AssetId, version_ordinal: int, caller: Caller) -> LayerDescribed:
+        """Give the description of a version; what the caller may not see is not there.
+
+        Features tell their columns even if nobody has described them.
+        """
+        key: dict[str, Any] = {"asset_id": asset_id, "version_ordinal": version_ordinal}
         async with self._database.connection() as connection:
             asset = await AssetRepository(connection).find(asset_id=asset_id)
             if asset is None or not caller.sees(asset.platform_id):
                 raise no_such_asset(asset_id)
-            return await LayerMetadataRepository(connection).get(asset_id=asset_id, version_ordinal=version_ordinal)
+            version = await AssetVersionRepository(connection).find(**key)
+            layers = LayerMetadataRepository(connection)
+            columns = await layers.columns(version.table_name if version else None)
+            if version is None or columns is None:
+                return LayerDescribed(**dict(await layers.get(**key)))
+            said = await layers.find(**key) or _not_described(version)
+            return LayerDescribed(**dict(said), columns=columns)
 
     async def write(
         self, asset_id: AssetId, version_ordinal: int, description: LayerDescription, caller: Caller
@@ -98,6 +109,16 @@ class LayerMetadataService:
                 EventType.ASSET_METADATA_CHANGED, now, version_ordinal, fields=changed, version=written.version
             )
             return written
+
+
+def _not_described(version: AssetVersion) -> LayerMetadata:
+    return LayerMetadata(
+        asset_id=version.asset_id,
+        version_ordinal=version.version_ordinal,
+        version=0,
+        created_at=version.created_at,
+        updated_at=version.updated_at,
+    )
 
 
 def _check_size(description: LayerDescription) -> None:

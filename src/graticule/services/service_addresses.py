@@ -10,6 +10,7 @@ from graticule.core.models.platform import DataType, UrlMode
 from graticule.core.states import ClearanceState
 
 SERVICES: Final = {DataType.RASTER: "tiles", DataType.VECTOR: "features"}
+VECTOR_TILES: Final = "/collections/features/tiles"  # of features, below their own address
 EXTERNAL: Final = "external_"  # before the names of services for the public
 
 
@@ -45,8 +46,10 @@ def _at(base: str | None, asset: GeospatialAsset, which: str, collection_id: str
     if base is None:
         return {}
     service = SERVICES[asset.data_type]
+    own = f"{base}/{service}/{asset.asset_id}"
+    drawn = {"vector_tiles": f"{own}{VECTOR_TILES}{which}"} if asset.data_type is DataType.VECTOR else {}
     catalogued = {} if collection_id is None else {"stac": f"{base}/stac/collections/{collection_id}"}
-    return {service: f"{base}/{service}/{asset.asset_id}{which}", **catalogued}
+    return {service: f"{own}{which}", **drawn, **catalogued}
 
 
 def _shown(address: HttpAddress | None) -> str | None:

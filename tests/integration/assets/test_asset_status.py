@@ -175,6 +175,9 @@ def served(kind: str, query: str = "") -> dict[str, str]:
     return {kind: f"https://serve.example.org/{kind}/{rows.ASSET}{query}"}
 
 
+FEATURES = served("features") | {
+    "vector_tiles": f"https://serve.example.org/features/{rows.ASSET}/collections/features/tiles"
+}
 EXPORTED = {"exported_revision": 1, "export_run_id": "run", "stac_collection_id": "ddh-hills"}
 PUBLIC = {
     "latest_approved_version_ordinal": 0,
@@ -196,7 +199,7 @@ FOR_THE_PUBLIC = {
     [
         ({}, {}, {}),
         ({"latest_approved_version_ordinal": 0}, IN_SERVICE, served("tiles")),
-        ({"latest_approved_version_ordinal": 0, "data_type": DataType.VECTOR}, IN_SERVICE, served("features")),
+        ({"latest_approved_version_ordinal": 0, "data_type": DataType.VECTOR}, IN_SERVICE, FEATURES),
         ({"latest_approved_version_ordinal": 0, "url_mode": UrlMode.ALL_VERSIONS}, IN_SERVICE, served("tiles")),
         (
             {"latest_approved_version_ordinal": 1, "url_mode": UrlMode.ALL_VERSIONS},

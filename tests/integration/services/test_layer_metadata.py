@@ -1,10 +1,12 @@
 """Descriptions of layers: written whole, under the asset's lock, by version, with one event that says what changed."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from psycopg import AsyncConnection
 from pydantic import ValidationError
 from tests.integration.locks import waiting_for_a_lock
 from tests.integration.repositories import rows
@@ -46,6 +48,15 @@ async def service(pool: Database, connection: Connection) -> LayerMetadataServic
     return LayerMetadataService(pool)
 
 
+@pytest.fixture
+async def a_table(admin: AsyncConnection) -> AsyncIterator[None]:
+    """Make a table that the service's own role may not read."""
+    await admin.execute("CREATE TABLE geo.described_v0 (fid bigint, area_m2 float8, n int, geom text)")
+    await admin.execute("COMMENT ON COLUMN geo.described_v0.area_m2 IS 'Area (m²)'")
+    yield
+    await admin.execute("DROP TABLE geo.described_v0")
+
+
 async def written(service: LayerMetadataService, **values: Any) -> LayerMetadata:
     return await service.write(ASSET, 0, LayerDescription(**values), REVIEWER)
 
@@ -62,13 +73,34 @@ async def test_a_description_is_kept_whole_and_told_of(service: LayerMetadataSer
     first = await written(service, **FULL)
     assert first.model_dump(include={*FULL}) == FULL
     assert (first.version, first.updated_by) == (1, "Rita")
-    assert await service.read(ASSET, 0, PARTNER) == first
+    assert dict(await service.read(ASSET, 0, PARTNER)) == {**dict(first), "columns": None}
     second = await written(service, **{**FULL, "title": "Heights", "style": None})
     assert (second.version, second.title, second.style, second.created_at) == (2, "Heights", None, first.created_at)
     assert await told(connection) == [
         {"fields": [*FULL], "version": 1},
         {"fields": ["title", "style"], "version": 2},
     ]
+
+
+async def test_features_tell_their_columns_even_if_nobody_describes_them(
+    service: LayerMetadataService, connection: Connection, a_table: None
+) -> None:
+    with pytest.raises(NotFound):
+        await service.read(ASSET, 0, PARTNER)
+    await connection.execute("UPDATE dagapp.asset_versions SET table_name = 'never_was'")
+    with pytest.raises(NotFound):
+        await service.read(ASSET, 0, PARTNER)
+    await connection.execute("UPDATE dagapp.asset_versions SET table_name = 'described_v0'")
+    columns = [
+        {"name": "area_m2", "field": "Area (m²)", "type": "double precision"},
+        {"name": "n", "field": "n", "type": "integer"},
+    ]
+    found = await service.read(ASSET, 0, PARTNER)
+    assert (found.version, found.title) == (0, None)
+    assert [column.model_dump() for column in found.columns or []] == columns
+    await written(service, title="Parcels")
+    described = await service.read(ASSET, 0, PARTNER)
+    assert (described.title, described.columns) == ("Parcels", found.columns)
 
 
 async def test_the_same_description_again_changes_nothing(

@@ -6,7 +6,7 @@ from typing import Any, TypedDict, Unpack
 
 from graticule.client.call import Call, change, either, get, with_key
 from graticule.client.models import Page
-from graticule.core.asset_views import OperatorStatus, StaffAsset
+from graticule.core.asset_views import LayerDescribed, OperatorStatus, StaffAsset
 from graticule.core.exchange import (
     Approval,
     AssetChange,
@@ -97,9 +97,9 @@ def list_asset_history(asset_id: str, *, limit: int | None = None) -> Call[Page[
     return get(Page[Event], f"{ASSET}/history", {"limit": limit}, asset_id=asset_id)
 
 
-def get_layer_metadata(asset_id: str, ordinal: int) -> Call[LayerMetadata]:
-    """Give how a version is described: title, keywords, licence, times, bands, style."""
-    return get(LayerMetadata, f"{ASSET}/versions/{{ordinal}}/metadata", asset_id=asset_id, ordinal=ordinal)
+def get_layer_metadata(asset_id: str, ordinal: int) -> Call[LayerDescribed]:
+    """Give how a version is described: title, keywords, licence, times, bands, style; and of features the columns."""
+    return get(LayerDescribed, f"{ASSET}/versions/{{ordinal}}/metadata", asset_id=asset_id, ordinal=ordinal)
 
 
 def describe_layer(asset_id: str, ordinal: int, description: Mapping[str, Any]) -> Call[LayerMetadata]:

@@ -44,6 +44,29 @@ def footprint(grid: Grid | None, bbox: Sequence[float] | None) -> Footprint:
     return _of_box([west, south, east if east >= west else east + TURN, north])
 
 
+def box_footprint(bbox: Sequence[float]) -> Footprint:
+    """Give the footprint of features by their bbox, whose west may be greater than its east.
+
+    One point has a bbox without an area, and so have points in a row: then it is no polygon.
+    """
+    west, south, east, north = (round(each, DIGITS) for each in bbox)
+    spans = [(west, east)] if west <= east else [(west, HALF_TURN), (-HALF_TURN, east)]
+    wide = [span for span in spans if span[0] < span[1]] or spans[:1]
+    parts = [_box_coordinates(begin, south, end, north) for begin, end in wide]
+    kind = parts[0][0]
+    if len(parts) == 1:
+        return Footprint({"type": kind, "coordinates": parts[0][1]}, [west, south, east, north])
+    return Footprint({"type": f"Multi{kind}", "coordinates": [part for _, part in parts]}, [west, south, east, north])
+
+
+def _box_coordinates(west: float, south: float, east: float, north: float) -> tuple[str, list[Any]]:
+    if west < east and south < north:
+        return "Polygon", [[[west, south], [east, south], [east, north], [west, north], [west, south]]]
+    if west < east or south < north:
+        return "LineString", [[west, south], [east, north]]
+    return "Point", [west, south]
+
+
 def _of_box(bounds: Sequence[float]) -> Footprint:
     """Give the footprint of a rectangle; one that needs no cut is made at once, for tiles are many."""
     west, south, east, north = (round(each, DIGITS) for each in bounds)

@@ -194,18 +194,19 @@ class Version(Given):
     @property
     def tile_url(self) -> str | None:
         """Where the tile service shows it, once it is approved."""
-        return self._service_url("tiles/WebMercatorQuad/{z}/{x}/{y}")
+        return self.service_url("tiles", "tiles/WebMercatorQuad/{z}/{x}/{y}")
 
     @property
     def tilejson_url(self) -> str | None:
         """Where the tile service describes it."""
-        return self._service_url("WebMercatorQuad/tilejson.json")
+        return self.service_url("tiles", "WebMercatorQuad/tilejson.json")
 
-    def _service_url(self, what: str) -> str | None:
+    def service_url(self, service: str, what: str) -> str | None:
+        """Give where a service has it, once it is approved; None when it is no asset's."""
         if self.asset_id is None:
             return None
         version = "" if self.version_ordinal is None else f"?version={self.version_ordinal}"
-        return f"/tiles/{self.asset_id}/{what}{version}"
+        return f"/{service}/{self.asset_id}/{what}{version}"
 
 
 class CollectionText(Given):
@@ -224,18 +225,23 @@ class CollectionInputs(CollectionText):
     platform_id: str | None = None
 
 
-class ItemInputs(Version):
-    """Parameters of `raster.stac_register_item`."""
+class Registering(Version):
+    """An output as it is to be catalogued: under which ids, and where its files stay."""
 
     stac_item_id: str = Identifier
     stac_collection_id: str = Identifier
     blob_prefix: str
-    files: list[str] | None = None
-    source: Source = Source()
-    product: Product
     title: str | None = Field(None, min_length=1, max_length=500)
     datetime: AwareDatetime | None = None
     collection: CollectionText = CollectionText()
+
+
+class ItemInputs(Registering):
+    """Parameters of `raster.stac_register_item`."""
+
+    files: list[str] | None = None
+    source: Source = Source()
+    product: Product
 
     @property
     def staged_files(self) -> list[str]:

@@ -13,7 +13,7 @@ from pystac.extensions.projection import ProjectionExtension
 from pystac.extensions.raster import RasterExtension
 
 from graticule.handlers.stac.bands import core_bands, described, raster_bands, with_valid_percent
-from graticule.handlers.stac.footprint import footprint
+from graticule.handlers.stac.footprint import Footprint, footprint
 from graticule.handlers.stac.inputs import Band, Grid, ItemInputs, Product, Source, TileMade, TilesInputs, Version
 
 PROCESSING: Final = "https://stac-extensions.github.io/processing/v1.2.0/schema.json"
@@ -57,13 +57,13 @@ def output_item(given: ItemInputs, stored: Stored, times: Times) -> Document:
     item.properties |= {**_processing(given.source, product), **given.properties()}
     asset = _mosaic_asset(stored) if product.is_mosaic else _data_asset(stored)
     item.add_asset(MOSAIC if product.is_mosaic else DATA, asset)
-    _describe_file(asset, stored)
+    describe_file(asset, stored)
     grid = product.grid
     _describe_bands(asset, with_valid_percent(product.bands, grid.width * grid.height) if grid else product.bands)
     if scheme := _scheme_path(product):
         item.add_asset(SCHEME, Asset(scheme, "Tile grid", media_type=MediaType.GEOJSON, roles=["metadata"]))
     _link_service(item, given)
-    return _document(item)
+    return document_of(item)
 
 
 def tile_items(given: TilesInputs, times: Times) -> Iterator[Document]:
@@ -83,9 +83,9 @@ def _tile_item(given: TilesInputs, tile: TileMade, times: Times, common: Documen
     stored = Stored(tile.blob_path, tile.size_bytes, tile.checksum)
     asset = _data_asset(stored)
     item.add_asset(DATA, asset)
-    _describe_file(asset, stored)
+    describe_file(asset, stored)
     _describe_bands(asset, described(given.bands, tile.bands))
-    return _document(item)
+    return document_of(item)
 
 
 def _tile_grid(whole: Grid | None, tile: TileMade) -> Grid | None:
@@ -93,14 +93,19 @@ def _tile_grid(whole: Grid | None, tile: TileMade) -> Grid | None:
 
 
 def _item(item_id: str, collection_id: str, grid: Grid | None, bbox: list[float] | None, times: Times) -> Item:
-    place = footprint(grid, bbox)
+    item = new_item(item_id, collection_id, footprint(grid, bbox), times)
+    if grid is not None:
+        _describe_grid(item, grid)
+    return item
+
+
+def new_item(item_id: str, collection_id: str, place: Footprint, times: Times) -> Item:
+    """Give an item that says where and when, and nothing else yet."""
     item = Item(item_id, place.geometry, place.bbox, times.at, properties={})
     item.common_metadata.updated = times.updated
     item.collection_id = collection_id
     # The standard asks for the link; the STAC service replaces it by one to itself.
     item.add_link(Link("collection", f"/stac/collections/{collection_id}", media_type=MediaType.JSON))
-    if grid is not None:
-        _describe_grid(item, grid)
     return item
 
 
@@ -126,7 +131,8 @@ def _mosaic_asset(stored: Stored) -> Asset:
     return Asset(stored.path, media_type=MediaType.JSON, roles=["data"])
 
 
-def _describe_file(asset: Asset, stored: Stored) -> None:
+def describe_file(asset: Asset, stored: Stored) -> None:
+    """Tell the size and the checksum of an asset that belongs to an item."""
     file = FileExtension.ext(asset, add_if_missing=True)
     file.size = stored.size
     if (digest := multihash(stored.sha256)) is not None:
@@ -159,13 +165,14 @@ def _lineage(source: Source, product: Product | None) -> str:
         told.append(f"(SHA-256 {source.content_hash})")
     grid = product.grid if product else None
     if grid is not None and source.crs and source.crs != grid.crs:
-        told.append(f"by a warp from {_named(source.crs)} to {_named(grid.crs)}")
+        told.append(f"by a warp from {named_crs(source.crs)} to {named_crs(grid.crs)}")
     if product and product.compression:
         told.append(f"as cloud-optimized GeoTIFF with {product.compression} compression")
     return " ".join(told) + "."
 
 
-def _named(crs: str) -> str:
+def named_crs(crs: str) -> str:
+    """Name a projection in a sentence."""
     return crs if len(crs) < 40 else "its own projection"
 
 
@@ -184,6 +191,7 @@ def _link_service(item: Item, given: Version) -> None:
         item.add_link(Link("tilejson", given.tilejson_url, media_type=MediaType.JSON, title="Tiles"))
 
 
-def _document(item: Item) -> Document:
+def document_of(item: Item) -> Document:
+    """Give an item as it is written down; all of ours tell how they were made."""
     item.stac_extensions = sorted({*item.stac_extensions, PROCESSING})
     return item.to_dict(include_self_link=False, transform_hrefs=False)

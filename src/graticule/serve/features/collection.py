@@ -81,7 +81,7 @@ async def queryables(request: Request, layer: TheLayer) -> Response:
         "$id": Addresses(request).to(QUERYABLES),
         "type": "object",
         "title": layer.title,
-        "properties": {name: {"title": name, **_schema(column)} for name, column in layer.columns.items()},
+        "properties": {name: {"title": column.title, **_schema(column)} for name, column in layer.columns.items()},
         "additionalProperties": False,
     }
     return json_response(schema, SCHEMA)

@@ -1,7 +1,8 @@
 """What items and collections say when they leave: the catalogue's own addresses are replaced by those of this service.
 
 In the catalogue an asset's address is the path of a file in the storage. Nobody outside can open it, but it tells which
-file is meant, so it becomes a name (a URN). What can be opened are the tiles, which a link and a picture lead to.
+file is meant, so it becomes a name (a URN). What can be opened are the services beside this one: the tiles, to which a
+link and a picture lead, and the features with their vector tiles.
 """
 
 from dataclasses import dataclass
@@ -13,7 +14,9 @@ from graticule.core.models.platform import UrlMode
 Document = dict[str, Any]
 
 BLOB_NAME: Final = "urn:graticule:blob:"
-TILEJSON: Final = "tilejson"
+TILES: Final = "/tiles/"
+SERVICES: Final = (TILES, "/features/")  # as the catalogue has their addresses, which begin at the service itself
+LEAST_DEPTH: Final = 3  # slashes of such an address: of the service, of the asset, of what there is
 THUMBNAIL: Final = "thumbnail"
 THUMBNAIL_SIZE: Final = 512
 _ADDRESSES: Final = ("http://", "https://", "urn:")
@@ -39,10 +42,8 @@ def served_item(item: Document, version: ItemVersion | None, base: str, *, whole
 
     Of an item that is not whole, because its caller chose some fields, nothing is added.
     """
-    has_tiles = any(link.get("rel") == TILEJSON for link in item.get("links", ()))
-    served = _with_named_files(item, whole=whole)
-    if "links" in item:
-        served["links"] = [link for each in item["links"] if (link := _served_link(each, version, base))]
+    has_tiles = any(_service_path(link, base).startswith(TILES) for link in item.get("links", ()))
+    served = _with_named_files(_with_services(item, version, base), whole=whole)
     if whole and has_tiles and version is not None and "assets" in served:
         served["assets"] = {**served["assets"], THUMBNAIL: _thumbnail(version, base)}
     return served
@@ -72,21 +73,40 @@ def _named_file(asset: Document, *, explained: bool) -> Document:
     return {**explanation, **asset, "href": blob_name(asset["href"])}
 
 
-def _served_link(link: Document, version: ItemVersion | None, base: str) -> Document | None:
-    """Give a link as it is, or the one to the tiles with this service's address; None if they are not served."""
-    if link.get("rel") != TILEJSON:
-        return link
+def _with_services(item: Document, version: ItemVersion | None, base: str) -> Document:
+    """Give an item whose links and assets lead to this service's addresses; what is not served is left out."""
+    served = dict(item)
+    if "links" in item:
+        served["links"] = [link for each in item["links"] if (link := _led(each, version, base)) is not None]
+    if "assets" in item:
+        assets = {key: _led(asset, version, base) for key, asset in item["assets"].items()}
+        served["assets"] = {key: asset for key, asset in assets.items() if asset is not None}
+    return served
+
+
+def _led(thing: Document, version: ItemVersion | None, base: str) -> Document | None:
+    """Give a link or an asset as it is, or with this service's address; None if that is not served."""
+    path = _service_path(thing, base)
+    if not path:
+        return thing
     if version is None:
         return None
-    return {**link, "href": _tiles_address(base, version, "WebMercatorQuad/tilejson.json")}
+    _, service, _, what = path.split("/", 3)
+    return {**thing, "href": _address(base, service, version, what)}
+
+
+def _service_path(thing: Document, base: str) -> str:
+    """Give the path to which a link or an asset leads, if that is a service's. The library makes links absolute."""
+    path = str(thing.get("href")).removeprefix(urljoin(base, "/").rstrip("/")).partition("?")[0]
+    return path if path.startswith(SERVICES) and path.count("/") >= LEAST_DEPTH else ""
 
 
 def _thumbnail(version: ItemVersion, base: str) -> Document:
-    href = _tiles_address(base, version, "preview.png", max_size=THUMBNAIL_SIZE)
+    href = _address(base, "tiles", version, "preview.png", max_size=THUMBNAIL_SIZE)
     return {"href": href, "type": "image/png", "title": "Thumbnail", "roles": ["thumbnail"]}
 
 
-def _tiles_address(base: str, version: ItemVersion, what: str, **parameters: int) -> str:
-    """Give an address of the tile service, which stands beside this one."""
+def _address(base: str, service: str, version: ItemVersion, what: str, **parameters: int) -> str:
+    """Give an address of a service that stands beside this one."""
     query = urlencode({**version.parameters, **parameters})
-    return urljoin(base, f"../tiles/{version.asset_id}/{what}") + (f"?{query}" if query else "")
+    return urljoin(base, f"../{service}/{version.asset_id}/{what}") + (f"?{query}" if query else "")

@@ -34,6 +34,7 @@ TABLES = f"""
     FROM generate_series(1, {COUNT}) AS i;
     UPDATE geo.roads_v1 SET name = '''; DROP TABLE geo.roads_v1; --' WHERE fid = 7;
     UPDATE geo.roads_v1 SET seen = NULL, built = NULL WHERE fid = 50;
+    COMMENT ON COLUMN geo.roads_v1."user" IS 'Nutzer:in (Name)';
     ANALYZE geo.roads_v1;
 
     CREATE TABLE geo.islands_v1 (fid bigint PRIMARY KEY, geom geometry(Point, 4326));

@@ -139,6 +139,8 @@ async def test_queryables_are_a_schema_of_all_columns(client: httpx.AsyncClient)
     assert types["fid"] == "integer"
     assert types["height"] == types["cost"] == "number"
     assert types["geom"] == "geometry-multipolygon"
+    titles = {name: each["title"] for name, each in response.json()["properties"].items()}
+    assert (titles["user"], titles["height"]) == ("Nutzer:in (Name)", "height"), "a field is called as in its source"
 
 
 async def test_what_is_claimed_is_served(client: httpx.AsyncClient) -> None:

@@ -99,7 +99,8 @@ def test_the_validator_finds_no_fault(address: str, offline: set[str]) -> None:
     nothing = QueryConfig(*[None] * len(dataclasses.fields(QueryConfig)))
     _, errors = validate_api(address, CLASSES, "many", POINT, None, None, None, True, nothing, None, None)
     assert list(errors) == []
-    assert {uri(extension) for extension in VERSIONS} <= offline, "items were validated against their extensions"
+    of_rasters = VERSIONS.keys() - {"table"}  # which all items of this catalogue are
+    assert {uri(extension) for extension in of_rasters} <= offline, "items were validated against their extensions"
 
 
 def test_a_client_walks_through_the_catalogue(address: str) -> None:

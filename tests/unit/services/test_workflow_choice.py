@@ -1,0 +1,73 @@
+"""What a submission's options become: inputs of the workflow that is shipped for its data."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from graticule.core.errors import InvalidInput
+from graticule.core.exchange import PlatformSubmission
+from graticule.core.models import GeospatialAsset
+from graticule.handlers.registry import known_handlers
+from graticule.services.workflow_choice import ingest_inputs, ingest_workflow
+from graticule.services.workflow_library import compile_file, shipped_folder
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+OPTIONS: dict[str, Any] = {
+    "layer": "parcels",
+    "source_crs": "EPSG:25832",
+    "target_crs": "EPSG:3857",
+    "encoding": "CP1252",
+    "x_column": "x",
+    "y_column": "y",
+    "wkt_column": "wkt",
+    "geoparquet": True,
+    "pmtiles": True,
+    "pmtiles_max_zoom": 12,
+}
+
+
+def _inputs(options: dict[str, Any]) -> dict[str, Any]:
+    asked = PlatformSubmission(
+        platform_id="ddh",
+        platform_refs={"dataset_id": "d"},
+        version_label="1",
+        data_type="vector",
+        container_name="bronze",
+        file_name="in/parcels.zip",
+        processing_options=options,
+    )
+    refs = {"platform_id": "ddh", "platform_refs": {"dataset_id": "d"}, "data_type": "vector"}
+    asset = GeospatialAsset.model_validate(
+        {"asset_id": "a" * 32, "short_id": "a" * 8, **refs, "created_at": NOW, "updated_at": NOW}
+    )
+    compiled = compile_file(shipped_folder() / f"{ingest_workflow(asked)}.yaml", known_handlers())
+    assert compiled.graph is not None, compiled.problems
+    return ingest_inputs(compiled.graph, asked, asset, ordinal=0, revision=2)
+
+
+def test_a_vector_is_given_all_options_and_the_names_of_its_outputs() -> None:
+    given = _inputs(OPTIONS)
+    assert {name: given[name] for name in OPTIONS} == OPTIONS
+    assert {name: given[name] for name in given.keys() - OPTIONS.keys()} == {
+        "container_name": "bronze",
+        "blob_name": "in/parcels.zip",
+        "asset_id": "a" * 32,
+        "platform_id": "ddh",
+        "platform_refs": {"dataset_id": "d"},
+        "version_label": "1",
+        "version_ordinal": 0,
+        "revision": 2,
+        "table_name": "d_1_aaaaaaaa_v0_r2",
+        "blob_prefix": "ddh/d/aaaaaaaa/v0/r2",
+        "stac_item_id": "d-1-aaaaaaaa-v0-r2",
+        "stac_collection_id": "ddh-d-aaaaaaaa",
+    }
+
+
+def test_a_wrong_option_is_refused_with_the_list() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        _inputs({"geoparquett": True})
+    assert str(caught.value) == (
+        f"processing_options: geoparquett is not an option of this pipeline. Its options: {', '.join(sorted(OPTIONS))}."
+    )
