@@ -102,6 +102,7 @@ def _tell_what_went(removed: "Removed") -> None:
         "stored outputs of so many jobs": removed.outputs,
         "working folders of jobs": removed.scratch,
         "files that were never finished": removed.unfinished,
+        "tables that jobs began to fill": ", ".join(removed.tables),
         "former contents of workflows": removed.workflows,
         "job messages that were dealt with": removed.messages,
         "processes that stopped long ago": removed.processes,

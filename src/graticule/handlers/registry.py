@@ -29,8 +29,9 @@ BUILT_IN: Final = (
     "graticule.handlers.raster.mosaics",
     "graticule.handlers.raster.tiles",
     "graticule.handlers.raster.validation",
+    "graticule.handlers.vector.exporting",
     "graticule.handlers.vector.loading",
-    "graticule.handlers.vector.reading",
+    "graticule.handlers.vector.registering",
     "graticule.handlers.vector.validation",
 )  # none of them imports GDAL before one of its handlers runs
 

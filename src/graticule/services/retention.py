@@ -10,11 +10,12 @@ from graticule.core.errors import GraticuleError
 from graticule.core.fault_points import Commit
 from graticule.core.ids import JobId
 from graticule.core.models import Event
-from graticule.handlers.raster.settling import settle
-from graticule.handlers.raster.staging import remove_scratch
+from graticule.handlers.outputs.settling import settle
+from graticule.handlers.outputs.staging import remove_scratch
 from graticule.logs import get_logger
 from graticule.repositories.database import Database
 from graticule.repositories.retention import EventPartitions, RetentionRepository, RowCounts
+from graticule.repositories.vectors import AbandonedTables
 from graticule.schema.ddl import TableDdl
 from graticule.storage.options import OUTPUTS
 from graticule.storage.paths import scratch_name
@@ -35,6 +36,7 @@ class Removed:
     outputs: int = 0  # folders in the storage
     scratch: int = 0  # working folders of jobs
     unfinished: int = 0  # files whose writers ended before them
+    tables: Sequence[str] = ()  # that jobs began to fill
     workflows: int = 0
     messages: int = 0
     processes: int = 0
@@ -87,6 +89,7 @@ class RetentionService:
                 outputs,
                 scratch,
                 unfinished=await self._storage.delete_unfinished(datetime.now(UTC) - UNFINISHED_AFTER),
+                tables=await self._drop_tables(),
                 workflows=await repository.remove_workflows(before),
                 messages=await repository.remove_messages(before),
                 processes=await repository.remove_processes(before),
@@ -152,6 +155,11 @@ class RetentionService:
         except GraticuleError as error:
             _log.warning("a folder of the storage could not be removed", folder=folder, error=str(error))
             return False
+
+    async def _drop_tables(self) -> list[str]:
+        """Drop what jobs that ended have loaded and not published; the owner of its schema may drop any table."""
+        async with self._owner.connection() as connection:
+            return await AbandonedTables(connection).drop()
 
     async def _drop_partitions(self, before: datetime) -> list[str]:
         async with self._owner.connection() as connection:

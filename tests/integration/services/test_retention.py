@@ -18,10 +18,11 @@ from graticule.core.models import Checkpoint, Orchestrator, Worker
 from graticule.core.models.engine import JobPurpose
 from graticule.core.states import JobStatus, NodeStatus
 from graticule.core.table import DatabaseRole, Row
-from graticule.handlers.raster.staging import Promotion, begin, move_outputs
+from graticule.handlers.outputs.staging import Promotion, begin, move_outputs
 from graticule.repositories.assets import AssetRepository, AssetVersionRepository
 from graticule.repositories.base import Repository
 from graticule.repositories.database import Connection, Database
+from graticule.repositories.vectors import FeatureTable, VectorRepository
 from graticule.services.retention import Removed, RetentionService
 from graticule.storage.local import LocalStorage
 
@@ -336,6 +337,24 @@ async def test_a_platform_that_is_called_like_a_working_folder_keeps_its_files(
     await add(workflows, *job_with_rows("1-aaaaaaaa"))
     assert (await retention.prune(CUTOFF, batch=10, tell=unheard)).scratch == 1
     assert sorted(file for file in folder.rglob("*") if file.is_file()) == sorted(theirs)
+
+
+async def test_tables_that_nobody_is_going_to_publish_are_dropped(
+    workflows: Connection, retention: RetentionService, database: TestDatabase
+) -> None:
+    await add(workflows, *job_with_rows("ended"))
+    await add(workflows, *job_with_rows("active", status=JobStatus.RUNNING, ended_at=None))
+    async with (
+        Database(database.url(DatabaseRole.WORKER), DatabaseRole.WORKER) as worker,
+        worker.connection() as connection,
+        connection.transaction(),
+    ):
+        for job_id in ("ended", "active", "gone"):
+            await VectorRepository(connection, JobId(job_id)).create_staging(FeatureTable({"n": "bigint"}), "it")
+    removed = await retention.prune(CUTOFF, batch=10, tell=unheard)
+    assert sorted(removed.tables) == ["staging_ended", "staging_ended_chunks", "staging_gone", "staging_gone_chunks"]
+    left = await (await workflows.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'geo'")).fetchall()
+    assert {row["tablename"] for row in left} == {"staging_active", "staging_active_chunks"}
 
 
 async def nothing() -> None:

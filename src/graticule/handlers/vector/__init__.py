@@ -1,4 +1,6 @@
 """Vector handlers: from a file of features to a table of PostGIS.
 
-The modules that register handlers import no GDAL: orchestrators load them to know what there is.
+`sources` reads a partner's file, `preparing` makes its features fit for a table, `examining` says what is in it,
+`exports` makes files. The modules here register the handlers and import no GDAL: orchestrators load them to know what
+there is.
 """

@@ -1,61 +1,109 @@
-"""Load the features that were read into a table aside, and publish that."""
+"""Load the features of a source into a table aside, chunk by chunk, and put that in the place of the live one."""
 
-from collections.abc import AsyncIterator
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Final
 
-from pydantic import BaseModel, Field
+import orjson
+from pydantic import BaseModel, Field, JsonValue
 
-from graticule.core.errors import ConfigurationError, InvalidInput, NotFound
+from graticule.core.errors import ConfigurationError, Unavailable
 from graticule.core.models.platform import TableName
-from graticule.handlers.answers import Stopped, answering_async, go_on
-from graticule.handlers.context import HandlerContext
-from graticule.handlers.raster.staging import scratch_path
+from graticule.handlers.answers import Stopped, answering, answering_async, go_on
+from graticule.handlers.context import (
+    BlockingStaging,
+    HandlerContext,
+    NotStaged,
+    ProcessContext,
+    StagedRows,
+    TooWideRows,
+    UnfitRows,
+)
 from graticule.handlers.registry import register_handler
 from graticule.handlers.result import HandlerResult
-from graticule.handlers.vector.columns import FEATURE_ID, GEOMETRY
-from graticule.handlers.vector.reading import FEATURES, Source
+from graticule.handlers.vector.described import DEFAULT_TARGET, Chunk, Described, Source
+from graticule.handlers.vector.preparing.bounds import Bounds, joined
+from graticule.handlers.vector.preparing.columns import FEATURE_ID, GEOMETRY
 from graticule.handlers.vector.rejecting import Code, rejected
 from graticule.repositories.database import Database
-from graticule.repositories.vectors import FeatureTable, VectorRepository
+from graticule.repositories.tasks import Delivery
+from graticule.repositories.vectors import (
+    AbandonedTables,
+    Description,
+    FeatureTable,
+    Held,
+    Ledger,
+    StillNeeded,
+    VectorRepository,
+)
 
 QUEUE: Final = "container-tasks"
-ColumnName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
-_PLAIN_TYPES: Final = "boolean|numeric|bigint|integer|double precision|date|time|timestamptz|timestamp|bytea|jsonb|text"
-_GEOMETRY_TYPE: Final = r"geometry\((?:Geometry|MultiPoint|MultiLineString|MultiPolygon)Z?, [0-9]{1,6}\)"
-ColumnType = Annotated[str, Field(pattern=rf"^(?:{_PLAIN_TYPES}|{_GEOMETRY_TYPE})$")]  # it becomes a part of SQL
+MEMORY_LIMIT_MB: Final = 2048  # GDAL holds a GeoJSON file of up to 200 MB as objects
+TRIES: Final = 10  # to get hold of a table
+BETWEEN_TRIES_SECONDS: Final = 3.0  # in which those who use it have their way
+_MOST_NAMED: Final = 10
+TargetCrs = Annotated[str, Field(pattern=r"^EPSG:[0-9]{1,6}$")]  # its number becomes a part of SQL
 
 
-class Column(BaseModel):
-    """A column of the table, in the order of the text that was written."""
+class Stage(BaseModel):
+    """What is going to be loaded."""
 
-    name: ColumnName
-    type: ColumnType
+    source: Source
+    target_crs: TargetCrs = DEFAULT_TARGET
 
-
-class Features(BaseModel):
-    """What `vector.read` has written, and `vector.load` loaded."""
-
-    row_count: int
-    columns: list[Column]
+    @property
+    def srid(self) -> int:
+        """The number of the table's projection."""
+        return int(self.target_crs.removeprefix("EPSG:"))
 
     @property
     def table(self) -> FeatureTable:
-        """The table that they fill."""
-        return FeatureTable({each.name: each.type for each in self.columns}, FEATURE_ID, GEOMETRY)
+        """The table that is made of it."""
+        columns: dict[str, str] = {column.name: column.type for column in self.source.columns}
+        geometry = f"geometry({self.source.shape.column_type}, {self.srid})"
+        return FeatureTable({**columns, GEOMETRY: geometry}, FEATURE_ID, GEOMETRY)
+
+    def digest(self) -> str:
+        """Tell apart what is loaded from other sources, and in other ways."""
+        parts = {"etag", "opening", "shape", "columns", "chunks"}
+        told = [self.source.model_dump(mode="json", include=parts), self.target_crs]
+        return hashlib.sha256(orjson.dumps(told, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
 
 
-class Load(BaseModel):
-    """What to load."""
+class Load(Stage):
+    """The chunk that is to be loaded."""
 
-    features: Features
+    chunk: Chunk
 
 
-class Finalize(BaseModel):
+class Loaded(Described):
+    """What became of a chunk."""
+
+    chunk: int
+    row_count: int
+    repaired: int
+    divided: int
+    bounds: Bounds | None  # in units of the target, across the antimeridian beyond it; None when nothing has a place
+
+
+class Finalize(Stage):
     """What was loaded, and the table that it becomes."""
 
-    source: Source
-    loaded: Features
+    loaded: list[Loaded]
     table_name: TableName
+
+    @property
+    def mended(self) -> dict[str, JsonValue]:
+        """How many features were repaired, and how many divided at the antimeridian."""
+        return {name: sum(getattr(each, name) for each in self.loaded) for name in ("repaired", "divided")}
+
+    def description(self) -> Description:
+        """Give what the table says of itself."""
+        source = self.source
+        layer = f"the layer {source.opening.layer!r} of {source.source}"
+        sentence = f"{source.feature_count} rows of {layer}, in {self.target_crs}."
+        return Description(sentence, {column.name: column.field for column in source.columns})
 
 
 def _database(ctx: HandlerContext) -> Database:
@@ -64,66 +112,216 @@ def _database(ctx: HandlerContext) -> Database:
     return ctx.database
 
 
-@register_handler("vector.load", queue=QUEUE, timeout_seconds=7200, params=Load)
+def _delivery(ctx: HandlerContext) -> Delivery:
+    return Delivery(ctx.task_id, ctx.delivery_count)
+
+
+@register_handler("vector.stage", queue=QUEUE, timeout_seconds=600, params=Stage)
 @answering_async
-async def load(ctx: HandlerContext) -> HandlerResult:
-    """Load the features into a table of this job, all or none."""
-    features: Features = ctx.params.features
-    await _drop_abandoned(ctx)
-    async with _database(ctx).connection() as connection, connection.transaction():
-        tables = VectorRepository(connection, ctx.job_id)
-        await tables.create_staging(features.table)
-        try:
-            count = await tables.fill([each.name for each in features.columns], _written(ctx))
-        except InvalidInput as refused:
-            raise rejected(Code.UNFIT_VALUE, f"A value does not fit into the table: {refused}") from refused
-        if count != features.row_count:
-            raise InvalidInput(f"{features.row_count} features were read, but {count} loaded.")
-    return HandlerResult.success(features.model_dump(mode="json"))
+async def stage(ctx: HandlerContext) -> HandlerResult:
+    """Make the table of this job that the chunks are loaded into, if it is not there, and give what they need."""
+    asked: Stage = ctx.params
+    async with _database(ctx).connection() as connection:
+        if dropped := await AbandonedTables(connection).drop():  # soon, and not only when an operator prunes
+            ctx.logger.info("staging tables of ended jobs were dropped", tables=dropped)
+    await _until_free(ctx, lambda: _is_staged(ctx, asked), "An earlier attempt of this job still loads its table.")
+    source = asked.source
+    # Every chunk is given the source, without what may be long and is of no use to it.
+    lean = source.model_copy(update={"chunks": [], "findings": [], "facts": {}})
+    chunks: list[JsonValue] = [chunk.model_dump(mode="json") for chunk in source.chunks]
+    return HandlerResult.success({"source": lean.model_dump(mode="json"), "chunks": chunks})
 
 
-async def _drop_abandoned(ctx: HandlerContext) -> None:
-    """Tidy up after jobs that loaded a table and never published it; nobody else would."""
-    async with _database(ctx).connection() as connection, connection.transaction():
-        dropped = await VectorRepository(connection, ctx.job_id).drop_abandoned()
-    if dropped:
-        ctx.logger.info("staging tables of ended jobs were dropped", tables=dropped)
+async def _is_staged(ctx: HandlerContext, asked: Stage) -> bool:
+    """Make the table; False when another attempt holds the one before.
 
-
-async def _written(ctx: HandlerContext) -> AsyncIterator[bytes]:
-    """Give what `vector.read` has written, as long as this load is wanted."""
-    path = scratch_path(ctx.storage, ctx.job_id, FEATURES)
+    The lease comes last: whoever holds it while it waits for others keeps its worker from renewing all its leases.
+    """
     try:
-        size, done = (await ctx.storage.stat(path)).size, 0
-        async for piece in ctx.storage.stream(path):
+        async with _database(ctx).connection() as connection, connection.transaction():
+            tables = VectorRepository(connection, ctx.job_id)
+            await tables.create_staging(asked.table, asked.digest())
+            await tables.hold_lease(_delivery(ctx))
+    except Held:
+        return False
+    return True
+
+
+async def _until_free(ctx: HandlerContext, attempt: Callable[[], Awaitable[bool]], otherwise: str) -> None:
+    """Try several times; between, those who hold a table go on."""
+    for _ in range(TRIES):
+        go_on(ctx)
+        if await attempt():
+            return
+        await asyncio.sleep(BETWEEN_TRIES_SECONDS)
+    raise Stopped(HandlerResult.failure(f"{otherwise} Try again later."))
+
+
+@register_handler("vector.load", queue=QUEUE, timeout_seconds=7200, params=Load, memory_limit_mb=MEMORY_LIMIT_MB)
+@answering
+def load(ctx: ProcessContext) -> HandlerResult:
+    """Load a chunk, all of it or nothing; one that is loaded already is not read again."""
+    if ctx.staging is None:
+        raise ConfigurationError("This worker has no database for handlers.")
+    try:
+        done = ctx.staging.loaded(ctx.params.chunk.index)
+        return HandlerResult.success(done or _loaded(ctx, ctx.staging))
+    except TooWideRows as refused:
+        fields = len(ctx.params.source.columns)
+        what = f"A row of these {fields} fields needs more room than the database has for one, about 8,000 bytes."
+        raise rejected(Code.TOO_MANY_FIELDS, what, f"layer {ctx.params.source.opening.layer}") from refused
+    except UnfitRows as refused:
+        raise rejected(Code.UNFIT_VALUE, f"A value does not fit into the table: {refused}") from refused
+    except (NotStaged, Unavailable) as failed:
+        return HandlerResult.failure(str(failed))
+
+
+def _loaded(ctx: ProcessContext, staging: BlockingStaging) -> dict[str, JsonValue]:
+    from graticule.handlers.vector.preparing.copy_format import column_order  # noqa: PLC0415 - imports Arrow
+
+    asked: Load = ctx.params
+    with staging.chunk(asked.chunk.index, column_order(asked.source)) as rows:
+        done = _copied(ctx, rows)
+        if done.row_count != asked.chunk.row_count:
+            what = f"The file announces {asked.chunk.row_count} features, and {done.row_count} can be read."
+            raise rejected(Code.CORRUPT, what, f"layer {asked.source.opening.layer}")
+        rows.result = done.model_dump(mode="json")
+    return rows.result
+
+
+def _copied(ctx: ProcessContext, rows: StagedRows) -> Loaded:
+    """Write the features of the chunk, as long as this is wanted."""
+    # Orchestrators load this module to know its handlers, and carry no GDAL.
+    from graticule.handlers.vector.preparing.copy_format import CopyWriter  # noqa: PLC0415
+    from graticule.handlers.vector.preparing.features import open_features  # noqa: PLC0415
+
+    asked: Load = ctx.params
+    count, mended, bounds = 0, {"repaired": 0, "divided": 0}, None
+    with open_features(ctx.storage, asked.source, asked.target_crs, asked.chunk) as features:
+        for batch in features.batches():
             go_on(ctx)
-            yield piece
-            done += len(piece)
-            ctx.progress(done, size, "bytes")
-    except NotFound:
-        raise Stopped(HandlerResult.failure("The features are gone; read them again.", retryable=False)) from None
+            writer = CopyWriter(asked.source.columns)
+            rows.write(b"".join((writer.begin(), writer.rows(batch.rows), writer.end())))
+            count += batch.rows.num_rows
+            mended = {name: total + getattr(batch, name) for name, total in mended.items()}
+            bounds = joined(bounds, batch.bounds)
+            ctx.progress(count, asked.chunk.row_count, "features")
+    return Loaded(chunk=asked.chunk.index, row_count=count, bounds=bounds, **mended)
 
 
-@register_handler("vector.finalize", queue=QUEUE, timeout_seconds=1800, params=Finalize)
+@register_handler("vector.finalize", queue=QUEUE, timeout_seconds=3600, params=Finalize)
 @answering_async
 async def finalize(ctx: HandlerContext) -> HandlerResult:
-    """Index the loaded table, and put it in the place of the live one."""
+    """Index the table when all chunks are in it, and put it in the place of the live one."""
     asked: Finalize = ctx.params
-    table = asked.loaded.table
+    if not await _is_published(ctx, asked):
+        await _index(ctx, asked)
+        await _publish(ctx, asked)
+    return HandlerResult.success(await _described(asked))
+
+
+async def _is_published(ctx: HandlerContext, asked: Finalize) -> bool:
+    """Tell whether an attempt before this one came to its end; if not, all chunks must be there."""
+    async with _database(ctx).connection() as connection:
+        tables = VectorRepository(connection, ctx.job_id)
+        ledger = await tables.read_ledger()
+        wrong = _wrong(asked.source, ledger)
+        if wrong and not await tables.is_live(asked.table_name):
+            raise Stopped(HandlerResult.failure(wrong, retryable=False))
+        return wrong is not None
+
+
+def _wrong(source: Source, ledger: Ledger | None) -> str | None:
+    """Tell why what is loaded cannot be published, or None."""
+    if ledger is None:
+        return "The loaded table is gone, and the live one is not of this job. Let the job begin anew."
+    missing = sorted({chunk.index for chunk in source.chunks} - set(ledger.chunks))
+    if missing:
+        named = ", ".join(map(str, missing[:_MOST_NAMED]))
+        return f"{len(missing)} of {len(source.chunks)} chunks are not loaded: {named}. Let the job load them again."
+    if ledger.row_count != source.feature_count:
+        return f"The source has {source.feature_count} features, and {ledger.row_count} are loaded."
+    return None
+
+
+async def _index(ctx: HandlerContext, asked: Finalize) -> None:
+    """Make both indexes at once, on the table that nobody reads yet; an attempt after this one finds them."""
+    made = await asyncio.gather(_index_key(ctx, asked), _index_geometry(ctx, asked), return_exceptions=True)
+    for error in made:
+        if error is not None:
+            raise error
+
+
+async def _index_key(ctx: HandlerContext, asked: Finalize) -> None:
+    async with _database(ctx).connection() as connection:
+        await VectorRepository(connection, ctx.job_id).index_key(asked.table)
+
+
+async def _index_geometry(ctx: HandlerContext, asked: Finalize) -> None:
+    async with _database(ctx).connection() as connection:
+        await VectorRepository(connection, ctx.job_id).index_geometry(asked.table)
+
+
+async def _publish(ctx: HandlerContext, asked: Finalize) -> None:
+    """Put the table in its place, all in one transaction."""
     async with _database(ctx).connection() as connection, connection.transaction():
         tables = VectorRepository(connection, ctx.job_id)
-        if not await tables.publish(asked.table_name, table):
-            return HandlerResult.failure("The loaded table is gone; load it again.", retryable=False)
-        made = await tables.summary(asked.table_name, table)
-    await ctx.storage.delete(scratch_path(ctx.storage, ctx.job_id, FEATURES))
-    source = asked.source
-    return HandlerResult.success(
-        {
-            "table_name": asked.table_name,
-            "row_count": made.row_count,
-            "columns": {**table.columns},
-            "bbox": made.bbox,
-            "content_hash": source.content_hash,
-            "validation": {"outcome": source.outcome, "findings": source.findings, "facts": source.facts},
-        }
-    )
+        if await tables.complete(asked.description()):
+            await _swap(ctx, tables, asked.table_name)
+            await tables.hold_lease(_delivery(ctx))
+
+
+async def _swap(ctx: HandlerContext, tables: VectorRepository, name: str) -> None:
+    held = f"The table {name!r} is being read without a pause, and cannot be replaced now."
+    try:
+        await _until_free(ctx, lambda: tables.swap(name), f"{held} End the longest queries on it.")
+    except StillNeeded as error:
+        told = f"The table {name!r} cannot be replaced: {error}"
+        raise Stopped(HandlerResult.failure(told, retryable=False)) from error
+
+
+async def _described(asked: Finalize) -> dict[str, JsonValue]:
+    source, columns = asked.source, asked.table.columns
+    facts = {**source.facts, **asked.mended}
+    bounds = [each.bounds for each in asked.loaded]
+    bbox = await asyncio.to_thread(bbox_of, bounds, asked.target_crs, source.bbox)
+    return {
+        "table_name": asked.table_name,
+        "row_count": source.feature_count,
+        "columns": {**columns},
+        "column_details": [column.model_dump(mode="json") for column in source.columns],
+        "shape": source.shape.column_type,
+        "srid": asked.srid,
+        "bbox": [*bbox] if bbox else None,
+        **asked.mended,
+        "content_hash": source.content_hash,
+        "validation": {**source.validation(), "facts": facts},
+    }
+
+
+def bbox_of(parts: list[Bounds | None], crs: str, of_source: list[float]) -> list[float] | None:
+    """Give the bounds of all parts in degrees; the west is beyond the east only if it is so in the source."""
+    bounds = joined(*parts)
+    if bounds is None:
+        return None
+    (west, south, east, north), has_longitudes = _degrees(bounds, crs)
+    if has_longitudes:
+        return [_around(west), south, _around(east), north]
+    if of_source[0] > of_source[2] or west > east:
+        west, _, east, _ = of_source
+    return [west, south, east, north]
+
+
+def _around(longitude: float) -> float:
+    """Give a longitude that is counted on across the antimeridian as one before it."""
+    return longitude - 360 if longitude > 180 else longitude
+
+
+def _degrees(bounds: Bounds, crs: str) -> tuple[Bounds, bool]:
+    """Give bounds in degrees, and tell whether they are longitudes and latitudes already."""
+    if crs == DEFAULT_TARGET:
+        return bounds, True
+    from pyproj import CRS, Transformer  # noqa: PLC0415 - an orchestrator need not have it
+
+    to_degrees = Transformer.from_crs(crs, DEFAULT_TARGET, always_xy=True)
+    return to_degrees.transform_bounds(*bounds, densify_pts=21), CRS.from_user_input(crs).is_geographic
