@@ -22,6 +22,7 @@ PUBLIC = "https://maps.example.org/geo"
 PAGES = {"tiles": "/WebMercatorQuad/map.html", "features": "/collections/features/tiles/WebMercatorQuad/map.html"}
 TILE = "/tiles/WebMercatorQuad/11/675/939.png"
 ITEMS = "/collections/features/items?limit=1000"
+EXPORTS = {"GeoParquet": "parquet", "PMTiles": "pmtiles"}
 Screenshot = Callable[..., Picture]
 
 
@@ -56,7 +57,7 @@ def test_from_the_demonstration_to_the_map_and_to_the_public_and_back(
     assert_nothing_is_public(public, assets)
     assert_both_become_public(platform, public)
     assert_what_is_revoked_is_gone(platform, public, home)
-    assert_what_is_unpublished_is_gone(platform, public)
+    assert_what_is_unpublished_is_gone(platform, public, home)
 
 
 def assert_the_demonstration_tells_its_story(demo: Program, home: Path) -> dict[str, str]:
@@ -75,6 +76,11 @@ def assert_the_demonstration_tells_its_story(demo: Program, home: Path) -> dict[
     assert re.findall(r"^ +(red|green|blue)(?: +[\d.]+){4}", told, re.MULTILINE) == ["red", "green", "blue"]
     assert re.search(r"table +geo\.island_parcels_1_\w+_v0$", told, re.MULTILINE)
     assert re.search(r"\d+ rows of geometry\(MultiPolygon, 4326\)$", told, re.MULTILINE)
+    for name, ending in EXPORTS.items():
+        made = re.search(rf"{name} +(silver/\S+\.{ending})$", told, re.MULTILINE)
+        assert made is not None
+        assert (home / "storage" / made[1]).is_file()
+    assert re.search(r"STAC item +island-parcels-1-\w+-v0 of collection island-survey-island-parcels", told)
     assert re.search(r"! demo/dry_season.tif was sent back: .*\(not_a_raster\)\n· .*how to mend it: \w", demo.errors)
     assert re.search(r"✓ The tile service drew a picture of the island \(\d+ kB\)", demo.errors)
     assert re.search(r"✓ The feature service found \d+ parcels", demo.errors)
@@ -173,10 +179,13 @@ def assert_both_become_public(platform: Platform, public: Program) -> None:
     assert public.get(f"/tiles/{tiles}{TILE}").content == inside.content
     assert public.get(f"/features/{features}{ITEMS}").json()["numberMatched"] == 572
     assert public.status(f"/features/{features}/collections/features/tiles/WebMercatorQuad/11/675/939") == 200
-    (item,) = public.get("/stac/search").json()["features"]
+    items = public.get("/stac/search").json()["features"]
+    assert "silver" not in str(items)
+    assert "bronze" not in str(items)
+    item, table = sorted(items, key=lambda each: "table:row_count" in each["properties"])
     assert item["collection"].endswith("-public")
-    assert "silver" not in str(item)
-    assert "bronze" not in str(item)
+    assert table["properties"]["table:row_count"] == 572
+    assert table["assets"].keys() >= {"geoparquet", "pmtiles"}
     urls = platform.status("tiles")["service_urls"]
     assert urls["external_tiles"] == f"{PUBLIC}/tiles/{tiles}"
     assert urls["external_stac"] == f"{PUBLIC}/stac/collections/{item['collection']}"
@@ -190,13 +199,17 @@ def assert_what_is_revoked_is_gone(platform: Platform, public: Program, home: Pa
     platform.change("/api/platform/revoke", asset_id=asset_id, reason="a survey error")
     public.until_status(f"/tiles/{asset_id}{TILE}", 410)
     assert httpx.get(f"{platform.address('tiles')}{TILE}").status_code == 410
-    assert public.get("/stac/search").json()["features"] == []
-    assert httpx.get(f"{platform.services}/stac/search").json()["features"] == []
+    for answer in (public.get("/stac/search"), httpx.get(f"{platform.services}/stac/search")):
+        assert ["table:row_count" in each["properties"] for each in answer.json()["features"]] == [True]
     eventually(lambda: not copy.exists(), "the copy for the public to be removed")
 
 
-def assert_what_is_unpublished_is_gone(platform: Platform, public: Program) -> None:
+def assert_what_is_unpublished_is_gone(platform: Platform, public: Program, home: Path) -> None:
     asset_id = platform.assets["features"]
+    copies = [copy for ending in EXPORTS.values() for copy in (home / "storage/external").rglob(f"*.{ending}")]
+    assert len(copies) == len(EXPORTS)
     platform.change("/api/platform/unpublish", asset_id=asset_id, reason="not ours")
     public.until_status(f"/features/{asset_id}", 410)
     assert httpx.get(platform.address("features")).status_code == 410
+    assert public.get("/stac/search").json()["features"] == []
+    eventually(lambda: not any(copy.exists() for copy in copies), "the copies for the public to be removed")

@@ -38,6 +38,9 @@ def _of_vector(result: Result) -> Iterator[tuple[str, str]]:
     yield "table", f"geo.{result['table_name']}"
     yield "", f"{result['row_count']} rows of {result['columns']['geom']}"
     yield "columns", ", ".join(sorted(result["columns"].keys() - {"geom"}))
+    yield "GeoParquet", result["geoparquet_path"]
+    yield "PMTiles", result["pmtiles_path"]
+    yield "STAC item", f"{result['stac_item_id']} of collection {result['stac_collection_id']}"
     yield from _hashes(result)
     yield "bounds", _box(result["bbox"])
 

@@ -1,8 +1,11 @@
 """What the partner of the demonstration sends: a picture of an island, its land register, and a file that is broken."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Final
+
+from pydantic import JsonValue
 
 from graticule.core.models.platform import DataType
 
@@ -20,6 +23,7 @@ class Sample:
     file_name: str  # in the container
     told: str
     data: bytes
+    options: Mapping[str, JsonValue] = field(default_factory=dict)  # what else is to be made of it
 
     @property
     def path(self) -> str:
@@ -47,9 +51,10 @@ def make_samples() -> Samples:
     from graticule.cli.demo_parcels import parcels_geopackage
 
     island = Island.make()
+    register = _sample("parcels", DataType.VECTOR, "parcels.gpkg", f"land parcels, {CRS}", parcels_geopackage(island))
     return Samples(
         _sample("relief", DataType.RASTER, "island.tif", f"{WIDTH} x {HEIGHT} pixels, {CRS}", island_raster(island)),
-        _sample("parcels", DataType.VECTOR, "parcels.gpkg", f"land parcels, {CRS}", parcels_geopackage(island)),
+        replace(register, options={"geoparquet": True, "pmtiles": True}),
         _sample("dry_season", DataType.RASTER, "dry_season.tif", "a text that says it is a raster", NO_RASTER),
     )
 

@@ -65,6 +65,7 @@ class Cast:
             "container_name": CONTAINER,
             "file_name": sample.file_name,
             "overwrite": not is_next,
+            "processing_options": dict(sample.options),
         }
         receipt = await self.partner.send(calls.gateway.submit(body))
         return Sent(sample, receipt.request_id, await self._job(receipt.request_id), edition)

@@ -68,9 +68,11 @@ def shown_tree(workflow_id: str) -> tuple[str, float, list[dict[str, Any]]]:
         name, status, told = re.fullmatch(r"[├└]── \S (\w+) +(\w+) *(.*)", line).groups()  # type: ignore[union-attr]
         if told.startswith("→ "):
             nodes.append(node(name, status, "conditional", output={"next": [told.removeprefix("→ ")]}))
-        else:
-            ended = BEGAN + timedelta(seconds=float(told.removesuffix(" s") or 0))
-            nodes.append(node(name, status, started_at=CREATED, ended_at=ended.isoformat()))
+            continue
+        *bar, took = told.removesuffix(" s").split("  ")
+        done = {"children_total": 1, "children_started": 1, "children_done": 1} if bar else {}
+        ended = (BEGAN + timedelta(seconds=float(took or 0))).isoformat()
+        nodes.append(node(name, status, "fan_out" if bar else "task", started_at=CREATED, ended_at=ended, **done))
     return shown[1], float(shown[2]), nodes
 
 
