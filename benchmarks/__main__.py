@@ -12,6 +12,7 @@ from benchmarks.measure import Measurement, Part
 from benchmarks.raster.size import RasterPart, RasterSize
 from benchmarks.report import table, wide_console
 from benchmarks.serving.size import ServingPart, ServingSize
+from benchmarks.vector.size import VectorPart, VectorSize
 from benchmarks.workloads import FULL, QUICK
 from graticule.config import LogFormat, RunMode
 from graticule.logs import configure_logging
@@ -19,9 +20,11 @@ from graticule.logs import configure_logging
 REPOSITORIES = "repositories"
 RASTER = "raster"  # all of its parts
 SERVING = "serving"
-CHOICES = [*Part, REPOSITORIES, RASTER, *RasterPart, SERVING, *ServingPart]
+VECTOR = "vector"
+CHOICES = [*Part, REPOSITORIES, RASTER, *RasterPart, SERVING, *ServingPart, VECTOR, *VectorPart]
 QUICK_RASTER = RasterSize(side=4_000, many_tiles=512)
 QUICK_SERVING = ServingSize(side=2_048, features=10_000, addresses=50, requests=200, light_requests=500)
+QUICK_VECTOR = VectorSize(features=20_000, times=3)
 
 
 def main() -> None:
@@ -36,6 +39,8 @@ def main() -> None:
         asyncio.run(_raster(rasters, options))
     if services := [part for part in ServingPart if part in options.only or SERVING in options.only]:
         asyncio.run(_serving(services, options.rounds or (2 if options.quick else 5), quick=options.quick))
+    if vectors := [part for part in VectorPart if part in options.only or VECTOR in options.only]:
+        asyncio.run(_vector(vectors, options))
 
 
 async def _engine(parts: list[Part], rounds: int, *, quick: bool) -> None:
@@ -92,6 +97,25 @@ async def _serving(parts: list[ServingPart], rounds: int, *, quick: bool) -> Non
     console.print(report.each_table(measurement.measured))
 
 
+async def _vector(parts: list[VectorPart], options: argparse.Namespace) -> None:
+    # Heavy imports, and packages that the engine alone can do without.
+    from benchmarks.vector import report  # noqa: PLC0415
+    from benchmarks.vector.measure import VectorMeasurement  # noqa: PLC0415
+    from benchmarks.vector.tools import has_ogr2ogr  # noqa: PLC0415
+
+    progress = Console(stderr=True)
+    if not has_ogr2ogr():
+        progress.print("[yellow]not installed[/]: ogr2ogr (gdal-bin); geopandas stands alone")
+    with progress.status("starting") as status:
+        size = QUICK_VECTOR if options.quick else VectorSize()
+        measurement = VectorMeasurement(size, options.rounds or 1, parts, options.vector_folder, status.update)
+        lines = []
+        async for line in measurement.lines():
+            lines.append(line)
+            progress.print(f"{line.workload.strip()}: {line.ours}", highlight=False)
+    wide_console().print(table(lines, beside="tool", title=report.TITLE))
+
+
 def _raster_size(options: argparse.Namespace) -> RasterSize:
     size = QUICK_RASTER if options.quick else RasterSize()
     return replace(size, side=options.raster_size or size.side, tile=options.raster_tile)
@@ -118,6 +142,12 @@ def _options() -> argparse.Namespace:
         help="where sources and outputs are, and stay; default: a temporary folder",
     )
     raster.add_argument("--json", type=Path, metavar="FILE", help="where all figures of rasters are written")
+    parser.add_argument_group("vectors").add_argument(
+        "--vector-folder",
+        type=Path,
+        metavar="FOLDER",
+        help="where sources and environments are, and stay; default: a temporary folder",
+    )
     return parser.parse_args()
 
 

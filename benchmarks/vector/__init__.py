@@ -1,0 +1,1 @@
+"""From a GeoPackage to a table of PostGIS, beside ogr2ogr and geopandas."""
