@@ -104,7 +104,7 @@ def _scanned(ctx: ProcessContext, layer: "LayerReader", opening: Opening) -> "Sc
     for batch in layer.batches():
         go_on(ctx)
         scan.add(batch.attributes, batch.wkb)
-        ctx.progress(*_scanned_share(scan.count, layer.count), "thousandths" if layer.count else "features")
+        ctx.progress(*_scanned_share(scan.count, layer.count), "features")
     if layer.count not in {None, scan.count}:
         what = f"The layer announces {layer.count} features, and {scan.count} can be read."
         raise rejected(Code.CORRUPT, what)
@@ -157,5 +157,5 @@ def _sha256(ctx: ProcessContext, source: str, size: int) -> str:
         go_on(ctx)
         digest.update(piece)
         done += len(piece)
-        ctx.progress(round(SCANNING + (WHOLE - SCANNING) * done / size), WHOLE, "thousandths")
+        ctx.progress(round(SCANNING + (WHOLE - SCANNING) * done / size), WHOLE, "reading")
     return digest.hexdigest()
