@@ -3,7 +3,7 @@
 Orchestrators import this to know the handlers, hence no STAC library here.
 """
 
-from typing import Any, Final
+from typing import Any
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -11,8 +11,6 @@ from graticule.core.models.platform import TableName
 from graticule.handlers.outputs.staging import table_prefix_for
 from graticule.handlers.stac.inputs import Given, Registering
 from graticule.handlers.vector.described import Source
-
-GEOMETRY: Final = "geom"
 
 
 class Table(Given):

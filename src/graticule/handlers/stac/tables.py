@@ -10,8 +10,9 @@ from pystac.extensions.table import Column, TableExtension
 
 from graticule.handlers.stac.footprint import box_footprint
 from graticule.handlers.stac.items import Document, Stored, Times, describe_file, document_of, named_crs, new_item
-from graticule.handlers.stac.table_inputs import GEOMETRY, TableInputs
+from graticule.handlers.stac.table_inputs import TableInputs
 from graticule.handlers.vector.described import Column as SourceColumn
+from graticule.handlers.vector.preparing.columns import GEOMETRY
 
 GEOPARQUET: Final = "geoparquet"
 PMTILES: Final = "pmtiles"

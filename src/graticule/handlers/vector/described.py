@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from graticule.handlers.vector.sources.source import Kind
 
-DEFAULT_TARGET: Final = "EPSG:4326"
+WGS84: Final = "EPSG:4326"
+DEFAULT_TARGET: Final = WGS84
 ColumnName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
 ColumnType = Literal[  # it becomes a part of SQL
     "boolean",

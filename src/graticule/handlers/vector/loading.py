@@ -39,7 +39,7 @@ from graticule.repositories.vectors import (
 )
 
 QUEUE: Final = "container-tasks"
-MEMORY_LIMIT_MB: Final = 2048  # GDAL holds a GeoJSON file of up to 200 MB as objects
+MEMORY_LIMIT_MB: Final = 2048  # ordinary sources take a quarter of it, whatever their size
 TRIES: Final = 10  # to get hold of a table
 BETWEEN_TRIES_SECONDS: Final = 3.0  # in which those who use it have their way
 _MOST_NAMED: Final = 10

@@ -14,8 +14,9 @@ from graticule.handlers.outputs.registration import Registration
 from graticule.handlers.result import HandlerResult
 from graticule.handlers.stac.collections import Holding
 from graticule.handlers.stac.items import Stored, Times
-from graticule.handlers.stac.table_inputs import GEOMETRY, TableInputs
+from graticule.handlers.stac.table_inputs import TableInputs
 from graticule.handlers.stac.tables import software, table_item
+from graticule.handlers.vector.preparing.columns import GEOMETRY
 from graticule.repositories.catalogue import Document
 from graticule.repositories.database import Connection
 from graticule.repositories.vectors import VectorRepository

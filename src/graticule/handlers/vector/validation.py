@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from graticule.handlers.vector.examining.scanning import Box, Scan
     from graticule.handlers.vector.sources.reading import LayerReader
 
-MEMORY_LIMIT_MB: Final = 2048  # GDAL holds a GeoJSON file of up to 200 MB as objects
+MEMORY_LIMIT_MB: Final = 2048  # ordinary sources take a quarter of it, whatever their size
 TIMEOUT_SECONDS: Final = 7200  # all features are read, and all bytes
 WHOLE: Final = 1000
 SCANNING: Final = 950  # of the whole; a million polygons take 8 seconds, and the hash of their bytes .3

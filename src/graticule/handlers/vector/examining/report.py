@@ -16,7 +16,7 @@ from pyproj.exceptions import ProjError
 
 from graticule.core.validation import MOST_FACT_BYTES, shortened
 from graticule.handlers.findings import Finding, Rejected
-from graticule.handlers.vector.described import Column, Opening, Shape, ShapeType
+from graticule.handlers.vector.described import WGS84, Column, Opening, Shape, ShapeType
 from graticule.handlers.vector.examining.scanning import Box, Noted, Scan
 from graticule.handlers.vector.preparing.attributes import column_type
 from graticule.handlers.vector.preparing.columns import column_names
@@ -29,7 +29,6 @@ LONGEST_TOLD: Final = 64  # characters of a name in the facts
 MOST_TOLD: Final = 200  # columns
 MOST_LAYERS_TOLD: Final = 50
 MOST_RENAMED_TOLD: Final = 5
-WGS84: Final = "EPSG:4326"
 _POLE, _TURN = 90.0, 360.0
 _SHAPES: Final[dict[str, ShapeType]] = {
     "Point": "MultiPoint",

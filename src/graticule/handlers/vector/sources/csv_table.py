@@ -21,7 +21,7 @@ import pyarrow.csv
 import shapely
 
 from graticule.handlers.findings import Finding
-from graticule.handlers.vector.described import Opening
+from graticule.handlers.vector.described import WGS84, Opening
 from graticule.handlers.vector.rejecting import Code, fixed, rejected
 from graticule.handlers.vector.sources.blob_stream import blob_stream
 from graticule.handlers.vector.sources.encodings import FALLBACK, UTF8, is_encoded, known_encoding, mark_of
@@ -40,7 +40,6 @@ LONGITUDES: Final = ("longitude", "lon", "lng", "long")
 LATITUDES: Final = ("latitude", "lat")
 PAIRS: Final = ((LONGITUDES, LATITUDES), (("x",), ("y",)), (("easting",), ("northing",)))
 GEOMETRIES: Final = ("wkt", "geom", "geometry", "the_geom", "shape")
-WGS84: Final = "EPSG:4326"
 DEEPEST_TEXT: Final = 100  # parentheses within each other; levels are counted later
 _SURFACE: Final = re.compile("Unknown type.*(TIN|TRIANGLE|POLYHEDRALSURFACE)", re.IGNORECASE)
 _TYPES: Final = (

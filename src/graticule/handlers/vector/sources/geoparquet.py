@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from graticule.handlers.vector.described import Chunk
+from graticule.handlers.vector.described import WGS84, Chunk
 from graticule.handlers.vector.rejecting import Code, rejected
 from graticule.handlers.vector.sources.blob_stream import blob_stream
 from graticule.handlers.vector.sources.layer import Declared, SourceBatch, with_columns
@@ -18,7 +18,6 @@ from graticule.handlers.vector.sources.ogr import BATCH_BYTES, BATCH_ROWS
 from graticule.handlers.vector.sources.projections import wkt_of_json
 from graticule.handlers.vector.sources.source import SourceFile
 
-WGS84: Final = "EPSG:4326"  # with longitude first, as the format's default has it
 LONGEST_TEXT: Final = 16 * 1024 * 1024  # bytes in a footer
 FASTEST_GROWTH: Final = 4  # from a batch to the next
 MOST_PARTS: Final = 1_000_000  # of a list in a footer

@@ -7,12 +7,12 @@ from typing import Final
 from pyproj import CRS, Transformer
 from pyproj.exceptions import ProjError
 
+from graticule.handlers.vector.described import WGS84
 from graticule.handlers.vector.rejecting import Code, rejected
 from graticule.handlers.vector.sources.projections import CODE, epsg_name, read_crs
 
 Box = tuple[float, float, float, float]  # west, south, east, north
 
-WGS84: Final = "EPSG:4326"
 _UNDEFINED: Final = "undefined"  # how a GeoPackage's CRS of none is called
 _WORLD: Final[Box] = (-360.0, -90.0, 360.0, 90.0)  # some go on counting across the antimeridian, either way
 _SLACK_DEGREES: Final = 2.0
