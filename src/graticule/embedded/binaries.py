@@ -22,6 +22,7 @@ class Binaries:
     bindir: Path
     version: int
     extensions: frozenset[str] = frozenset()
+    has_lz4: bool = False
 
     @property
     def has_postgis(self) -> bool:
@@ -139,7 +140,7 @@ def _inspect(bindir: Path) -> Binaries | None:
     if told is None:
         return None
     version = int(told[1])
-    return Binaries(bindir, version, _extensions(bindir, version))
+    return Binaries(bindir, version, _extensions(bindir, version), has_lz4=_has_lz4(bindir))
 
 
 def _extensions(bindir: Path, version: int) -> frozenset[str]:
@@ -147,6 +148,11 @@ def _extensions(bindir: Path, version: int) -> frozenset[str]:
         if (share / "extension").is_dir():
             return frozenset(control.stem for control in (share / "extension").glob("*.control"))
     return frozenset()
+
+
+def _has_lz4(bindir: Path) -> bool:
+    """Tell whether the server can compress by LZ4; one that does not say so is taken for one that cannot."""
+    return "--with-lz4" in _output_of(bindir / "pg_config", "--configure")
 
 
 def _share_folders(bindir: Path, version: int) -> Iterator[Path]:

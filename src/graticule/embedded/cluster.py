@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 from graticule.core.errors import ConfigurationError, Unavailable
 from graticule.embedded import server
 from graticule.embedded.binaries import Binaries, find_binaries
-from graticule.embedded.configuration import write_configuration
+from graticule.embedded.configuration import QUICK_COMPRESSION, write_configuration
 from graticule.embedded.credentials import ADMIN, Credentials
 from graticule.embedded.initdb import create_cluster, remove_half_made
 from graticule.embedded.leftovers import clear_leftovers, end_remains
@@ -214,7 +214,8 @@ class Cluster:
             "cluster_name": location.name,
             "unix_socket_directories": str(location.sockets),
         }
-        write_configuration(location.data, self._user, {**self._settings, **own})
+        possible = QUICK_COMPRESSION if self._binaries.has_lz4 else _NO_SETTINGS
+        write_configuration(location.data, self._user, {**possible, **self._settings, **own})
         self._postmaster = await Postmaster.launch(self._binaries, self._user, location.data, location.log)
         await self._postmaster.until_ready(self.url(ADMIN, "postgres"))
         self._given_out = True

@@ -47,6 +47,10 @@ DEFAULTS: Mapping[str, str] = {
     "timezone": "UTC",
 }
 
+# Where the server has it. With checksums, whoever first reads a new page after a checkpoint writes all of it to the
+# log: the load of 10,000,000 features took a third longer with PostgreSQL's own compression.
+QUICK_COMPRESSION: Mapping[str, str] = {"wal_compression": "lz4"}
+
 
 def rendered(settings: Mapping[str, str]) -> str:
     """The text of a PostgreSQL configuration file."""

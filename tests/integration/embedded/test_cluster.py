@@ -52,6 +52,16 @@ def mode_of(path: Path) -> int:
     return path.stat().st_mode & 0o777
 
 
+@pytest.mark.parametrize(("has_lz4", "compression"), [(True, "lz4"), (False, "pglz")])
+async def test_the_log_is_compressed_as_the_programs_can(
+    used_home: Path, binaries: Binaries, has_lz4: bool, compression: str
+) -> None:
+    if has_lz4 and not binaries.has_lz4:
+        pytest.skip("this PostgreSQL was built without LZ4")
+    async with Cluster(used_home, dataclasses.replace(binaries, has_lz4=has_lz4), settings=QUICK) as cluster:
+        assert await ask(cluster.url(ADMIN, "postgres"), "SELECT current_setting('wal_compression')") == compression
+
+
 async def test_first_start_and_second_start(home: Path, binaries: Binaries) -> None:
     said: list[str] = []
     cluster = Cluster(home, binaries, settings=QUICK, announce=said.append)

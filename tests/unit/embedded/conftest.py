@@ -25,6 +25,7 @@ def make_programs(tmp_path: Path) -> MakePrograms:
         extensions: tuple[str, ...] = (),
         share: str | None = None,
         pg_config: bool = True,
+        configure: str = "",
         without: str | None = None,
     ) -> Path:
         bindir = tmp_path / folder
@@ -33,8 +34,9 @@ def make_programs(tmp_path: Path) -> MakePrograms:
             if name != without:
                 _script(bindir / name, f"echo '{name} (PostgreSQL) {version}'")
         if pg_config:
-            answers = f'case "$1" in --sharedir) echo {share_folder};; --bindir) echo {bindir};; esac'
-            _script(bindir / "pg_config", answers)
+            answers = {"sharedir": share_folder, "bindir": bindir, "configure": configure}
+            cases = " ".join(f'--{asked}) echo "{answer}";;' for asked, answer in answers.items())
+            _script(bindir / "pg_config", f'case "$1" in {cases} esac')
         for extension in extensions:
             control = share_folder / "extension" / f"{extension}.control"
             control.parent.mkdir(parents=True, exist_ok=True)

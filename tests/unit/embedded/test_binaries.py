@@ -63,6 +63,19 @@ def test_pg_config_tells_an_unusual_share_folder(places: Places, make_programs: 
     assert find_binaries(None, places=places).has_postgis
 
 
+@pytest.mark.parametrize(("configure", "has_lz4"), [("'--with-lz4' '--with-zstd'", True), ("'--without-icu'", False)])
+def test_pg_config_tells_whether_there_is_lz4(
+    places: Places, make_programs: MakePrograms, configure: str, has_lz4: bool
+) -> None:
+    make_programs("usr/lib/postgresql/15/bin", "15.13", configure=configure)
+    assert find_binaries(None, places=places).has_lz4 is has_lz4
+
+
+def test_without_pg_config_there_is_no_lz4(places: Places, make_programs: MakePrograms) -> None:
+    make_programs("usr/lib/postgresql/15/bin", "15.13", pg_config=False)
+    assert not find_binaries(None, places=places).has_lz4
+
+
 @pytest.mark.parametrize("name", ["postgres", "initdb", "pg_ctl"])
 def test_a_folder_without_all_programs_does_not_count(places: Places, make_programs: MakePrograms, name: str) -> None:
     make_programs("usr/lib/postgresql/15/bin", "15.13", without=name)
