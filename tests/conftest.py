@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import shutil
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -46,6 +47,10 @@ SHAPE = """
           FROM pg_constraint WHERE connamespace = 'dagapp'::regnamespace) AS object
 """
 
+END_OTHERS = """
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE datname = %s AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+"""
 WAYS_IN = (("local", ""), ("host", "all"))
 
 PLAIN = ConsoleRenderer(colors=False, exception_formatter=plain_traceback)
@@ -167,6 +172,7 @@ def create_database(template: str = TEMPLATE) -> TestDatabase:
 
 def _drop_database(database: TestDatabase) -> None:
     with psycopg.connect(_admin_url(), autocommit=True) as connection:
+        _end_others(connection, database)
         connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(database.name)))
 
 
@@ -197,7 +203,7 @@ class SharedDatabase:
     def empty(self) -> None:
         """Make it as it was; what cannot be undone by changing rows is the fault of the test before."""
         connection = self._kept_connection()
-        _end_others(connection)
+        _end_others(connection, self.database)
         if _shape(connection) != self._shape or not self._empty_tables(connection):
             self.drop()
             self.database = create_database()
@@ -238,12 +244,14 @@ def _rows(connection: psycopg.Connection, model: type[Row]) -> list[object]:
     return list(found)
 
 
-def _end_others(connection: psycopg.Connection) -> None:
-    """End the connections that a test has left; they could write later, or hold locks."""
-    connection.execute(
-        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
-        " WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
-    )
+def _end_others(connection: psycopg.Connection, database: TestDatabase) -> None:
+    """End the connections that a test has left; they could write later, or hold locks.
+
+    The server would look every tenth of a second only whether they are gone, and most are about to end when it begins.
+    """
+    deadline = time.monotonic() + 5
+    while connection.execute(END_OTHERS, [database.name]).rowcount and time.monotonic() < deadline:
+        time.sleep(0.001)
 
 
 def _delete_rows(connection: psycopg.Connection) -> None:
