@@ -8,13 +8,17 @@ import traceback
 from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import cache
 from unittest.mock import patch
 
 from tests.conftest import plain_logs
+from typer.main import get_command
 
 from graticule.cli.main import main
 
 OURS = re.compile(r"GRATICULE_|POSTGRES_|PG|RUN_MODE$|LOG_|SERVICE_BUS_|USE_MANAGED_")
+# The tree of commands is the same for every run, and to make it takes longer than most commands do.
+made_command = cache(get_command)
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,7 @@ def run(*arguments: str, variables: Mapping[str, str] | None = None) -> Result:
     with (
         patch.dict(os.environ, clean | dict(variables or {}), clear=True),
         patch.object(sys, "argv", ["graticule", *arguments]),
+        patch("typer.main.get_command", made_command),
         redirect_stdout(out),
         redirect_stderr(err),
     ):
