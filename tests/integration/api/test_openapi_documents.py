@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import httpx
@@ -18,9 +19,15 @@ APPLICATIONS: dict[str, Callable[[Settings, str], FastAPI]] = {"orchestrator": c
 PROBES_THAT_FAIL = {"/readyz", "/health", "/api/readyz", "/api/gateway/health"}
 
 
+@cache
+def application(process: str) -> FastAPI:
+    """Give an application that keeps its document: to write one takes a second."""
+    return APPLICATIONS[process](Settings(), NOWHERE)
+
+
 @pytest.fixture(params=APPLICATIONS)
 def app(request: pytest.FixtureRequest) -> FastAPI:
-    return APPLICATIONS[request.param](Settings(), NOWHERE)
+    return application(request.param)
 
 
 async def document_of(app: FastAPI) -> dict[str, Any]:
@@ -94,7 +101,7 @@ async def test_every_error_is_documented_as_the_problem_document_that_it_is(app:
 
 
 async def test_the_bootstrap_endpoints_document_the_key_and_each_refusal() -> None:
-    document = await document_of(create_api(Settings(), NOWHERE))
+    document = await document_of(application("orchestrator"))
     bootstrap = {where: each for where, each in operations(document).items() if "/bootstrap/" in where[0]}
     assert len(bootstrap) == 6
     schemes = document["components"]["securitySchemes"]
