@@ -16,6 +16,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
 from graticule.core.audience import Audience
 from graticule.core.errors import ConfigurationError
+from graticule.core.log_format import LogFormat as LogFormat  # noqa: PLC0414 - whoever sets it has it from here
 
 
 class RunMode(StrEnum):
@@ -26,13 +27,6 @@ class RunMode(StrEnum):
     GATEWAY = "gateway"
     WORKER = "worker"
     SERVE = "serve"
-
-
-class LogFormat(StrEnum):
-    """How log lines look."""
-
-    CONSOLE = "console"
-    JSON = "json"
 
 
 class DatabaseUrl(Secret[str]):

@@ -20,7 +20,7 @@ from structlog.processors import JSONRenderer, TimeStamper, format_exc_info
 from structlog.stdlib import LoggerFactory, ProcessorFormatter, add_log_level, add_logger_name
 from structlog.typing import EventDict, FilteringBoundLogger, Processor, WrappedLogger
 
-from graticule.config import LogFormat
+from graticule.core.log_format import LogFormat
 
 MASK: Final = "***"
 

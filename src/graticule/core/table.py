@@ -93,6 +93,6 @@ class Row(BaseModel):
     """A row of a table as an immutable value. Its docstring is the table's comment."""
 
     # A column that a newer release added is passed over: old and new programs run side by side.
-    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True, defer_build=True)
 
     table: ClassVar[Table]

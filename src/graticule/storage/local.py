@@ -12,15 +12,17 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, Final, Self, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, Final, Self, TypeVar
 from uuid import uuid4
 
-from graticule.config import Settings
 from graticule.core.errors import ConfigurationError, InvalidInput, NotFound, Unavailable
 from graticule.storage.options import StorageOptions
 from graticule.storage.paths import Source, below, blob_parts, is_name, is_partial, partial_name, prefix_parts, resolve
 from graticule.storage.protocol import BlobInfo, Data
 from graticule.storage.signing import ReadSigner
+
+if TYPE_CHECKING:  # a child process has none, and need not import it
+    from graticule.config import Settings
 
 PIECE_BYTES: Final = 1024 * 1024
 NAMES_AT_ONCE: Final = 1000
@@ -38,7 +40,7 @@ class LocalStorage:
         self._signer = signer
 
     @classmethod
-    def of(cls, settings: Settings) -> Self:
+    def of(cls, settings: "Settings") -> Self:
         """Give the storage of an installation."""
         return cls(settings.storage_folder, StorageOptions.of(settings), ReadSigner.of(settings))
 

@@ -3,12 +3,14 @@
 import os
 import re
 from pathlib import Path
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from pydantic import BaseModel, ConfigDict
 
-from graticule.config import Settings
 from graticule.core.errors import ConfigurationError
+
+if TYPE_CHECKING:  # a child process has none, and need not import it
+    from graticule.config import Settings
 
 OUTPUTS: Final = "outputs"  # the engine's container: outputs that are too large for a row
 HOST: Final = r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
@@ -27,7 +29,7 @@ class StorageOptions(BaseModel):
     azure_account: str | None = None
 
     @classmethod
-    def of(cls, settings: Settings) -> Self:
+    def of(cls, settings: "Settings") -> Self:
         """Read the settings, or raise what is wrong with them."""
         return cls(
             silver=settings.silver_container,

@@ -3,15 +3,17 @@
 import hmac
 import time
 from collections.abc import Callable
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import quote, urlencode
 
 from pydantic import SecretStr
 
-from graticule.config import Settings
 from graticule.core.errors import ConfigurationError, InvalidInput
 from graticule.storage.options import OUTPUTS
 from graticule.storage.paths import blob_parts
+
+if TYPE_CHECKING:  # a child process has none, and need not import it
+    from graticule.config import Settings
 
 PREFIX: Final = "/storage"
 LONGEST_SECONDS: Final = 7 * 24 * 3600
@@ -28,7 +30,7 @@ class ReadSigner:
         self._clock = clock
 
     @classmethod
-    def of(cls, settings: Settings) -> Self | None:
+    def of(cls, settings: "Settings") -> Self | None:
         """Give None when no service key is set."""
         address = settings.public_url
         public_url = None if address is None else str(address.get_secret_value()).rstrip("/")

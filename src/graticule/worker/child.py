@@ -21,7 +21,7 @@ from typing import Any, Final
 import orjson
 from pydantic import JsonValue
 
-from graticule.config import LogFormat
+from graticule.core.log_format import LogFormat
 from graticule.handlers.context import Checkpoint, CheckpointNotSaved, ProcessContext, Signals
 from graticule.handlers.registry import RegisteredHandler, find_handler
 from graticule.logs import bound, configure_logging, get_logger

@@ -17,8 +17,9 @@ from typing import Any, Final
 
 import orjson
 
-from graticule.config import LogFormat, secret_variables
+from graticule.config import secret_variables
 from graticule.core.errors import GraticuleError
+from graticule.core.log_format import LogFormat
 from graticule.embedded.parent_death import end_with_parent
 from graticule.handlers.context import Checkpoint, Checkpoints
 from graticule.handlers.registry import RegisteredHandler
