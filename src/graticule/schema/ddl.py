@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
-from functools import cache
+from functools import cache, cached_property
 
 from graticule.core.columns import ColumnDefinition, column_definitions, enum_name, literal
 from graticule.core.table import DatabaseRole, ForeignKey, Index, Row, Table
@@ -50,7 +50,7 @@ class SchemaObject:
     within: Key | None = None  # the object whose own statement makes this one too
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TableDdl:
     """Writes the DDL of one model's table, with its schema under the given name."""
 
@@ -72,13 +72,14 @@ class TableDdl:
         """The key of the table itself."""
         return Key(Kind.TABLE, self.table.name)
 
+    @cached_property
     def columns(self) -> tuple[ColumnDefinition, ...]:
-        """The columns in order."""
+        """The columns in order; every process needs them when it starts, and each part of the DDL does."""
         return column_definitions(self.model, self.schema)
 
     def create_table(self) -> SchemaObject:
         """CREATE TABLE with its columns, primary key, unique constraints and checks."""
-        lines = [column.sql() for column in self.columns()]
+        lines = [column.sql() for column in self.columns]
         lines += [f"CONSTRAINT {name} {rule}" for name, rule in self._own_constraints()]
         partitioning = f" PARTITION BY RANGE ({self.table.partitions.column})" if self.table.partitions else ""
         body = ",\n    ".join(lines)
@@ -95,13 +96,13 @@ class TableDdl:
             yield f"{table.name}_{'_'.join(columns)}_key", f"UNIQUE ({', '.join(columns)})"
         for check in table.checks:
             yield f"{table.name}_{check.name}", f"CHECK ({check.expression})"
-        for column in self.columns():
+        for column in self.columns:
             if column.checks:
                 yield f"{table.name}_{column.name}_range", f"CHECK ({' AND '.join(column.checks)})"
 
     def add_columns(self) -> Iterator[SchemaObject]:
         """ADD COLUMN for each column."""
-        for column in self.columns():
+        for column in self.columns:
             key = Key(Kind.COLUMN, f"{self.table.name}.{column.name}", self.table.name)
             yield SchemaObject(key, f"ALTER TABLE {self.name} ADD COLUMN {column.sql()}", within=self.key)
 
@@ -161,7 +162,7 @@ class TableDdl:
         """COMMENT ON for the table, and for what has something to say."""
         if text := _first_paragraph(self.model.__doc__):
             yield self._comment(self.table.name, f"TABLE {self.name}", text)
-        for column in self.columns():
+        for column in self.columns:
             if column.comment:
                 yield self._comment(
                     f"{self.table.name}.{column.name}", f"COLUMN {self.name}.{column.name}", column.comment
@@ -183,7 +184,7 @@ class TableDdl:
 
     def seeds(self) -> Iterator[str]:
         """INSERT each seed row unless it is there; a row that was changed since is left as it is."""
-        types = {column.name: column.type.sql for column in self.columns()}
+        types = {column.name: column.type.sql for column in self.columns}
         for seed in self.table.seeds:
             values = ", ".join(literal(value, types[name]) for name, value in seed.items())
             # The values are literals of our own seeds, and the script must also run in psql.
@@ -227,7 +228,7 @@ def _schemas(tables: Sequence[TableDdl]) -> Iterator[SchemaObject]:
 def _enums(tables: Sequence[TableDdl]) -> Iterator[SchemaObject]:
     seen = set()
     for table in tables:
-        for column in table.columns():
+        for column in table.columns:
             enum = column.type.enum
             if enum is not None and (table.schema, enum) not in seen:
                 seen.add((table.schema, enum))
@@ -243,7 +244,7 @@ def create_statements(objects: Iterable[SchemaObject]) -> list[str]:
 
 def seed_statements(models: Sequence[type[Row]]) -> list[str]:
     """Give the statements that put the seed rows in."""
-    return [seed for model in models for seed in TableDdl(model, model.table.schema).seeds()]
+    return [seed for model in models if model.table.seeds for seed in TableDdl(model, model.table.schema).seeds()]
 
 
 def fingerprint(models: Sequence[type[Row]]) -> str:
