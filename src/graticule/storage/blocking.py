@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
@@ -30,11 +30,11 @@ def _awaited(
 
 def _iterated(
     method: Callable[Concatenate[Storage, P], AsyncIterator[T]],
-) -> Callable[Concatenate["BlockingStorage", P], Iterator[T]]:
-    """Make a plain iterator of an awaited one."""
+) -> Callable[Concatenate["BlockingStorage", P], Generator[T, None, None]]:
+    """Make a plain iterator of an awaited one; whoever does not go to its end closes it."""
 
     @wraps(method)
-    def call(self: "BlockingStorage", /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+    def call(self: "BlockingStorage", /, *args: P.args, **kwargs: P.kwargs) -> Generator[T, None, None]:
         found = getattr(self._storage, method.__name__)(*args, **kwargs)
         try:
             while True:

@@ -20,6 +20,7 @@ from psycopg.rows import dict_row
 from shapely.geometry.base import BaseGeometry
 from starlette.types import Receive, Scope, Send
 from tests.conftest import TestDatabase
+from tests.integration.handlers.vector.tables import ServedNumber
 
 from graticule.config import Settings
 from graticule.core.models.platform import DataType
@@ -283,7 +284,7 @@ class Ingestion:
         async with httpx.AsyncClient(transport=transport, base_url="https://maps.example") as client:
             response = await client.get(ITEMS, params={"f": "geojson", "limit": 10_000})
         assert response.status_code == 200, response.text
-        page = response.json()
+        page = json.loads(response.content, parse_float=ServedNumber.of)
         assert page["numberMatched"] == page["numberReturned"] == len(page["features"])
         features: list[dict[str, Any]] = page["features"]
         return features

@@ -73,6 +73,19 @@ class Table:
         return f"{only} Z" if self.has_z and only != "Unknown" else only
 
 
+class ServedNumber(float):
+    """A number with a point as it was served; a double alone would not tell all of its digits."""
+
+    text: str
+
+    @classmethod
+    def of(cls, text: str) -> "ServedNumber":
+        """Read it."""
+        number = cls(text)
+        number.text = text
+        return number
+
+
 @dataclass(frozen=True)
 class Abilities:
     """What a format can hold. All that is left out has its reason beside it, where the format is."""
@@ -90,6 +103,7 @@ class Abilities:
     fewest_columns: int = 0
     longest_integers: tuple[int, int] = (-(2**63), 2**63 - 1)
     microseconds: int = 1000  # the smallest part of a second
+    is_dated_by_gdal: bool = False  # which writes a part of the last second of a minute before 1970 as the next minute
     extra: dict[str, st.SearchStrategy[Any]] = field(default_factory=dict)  # kinds of its own
 
 
@@ -174,7 +188,12 @@ def _long_integers(able: Abilities) -> st.SearchStrategy[int]:
 def _moments(able: Abilities) -> st.SearchStrategy[datetime]:
     first, last = LONGEST_YEARS
     moments = st.datetimes(datetime(first, 1, 1), datetime(last, 12, 31))  # noqa: DTZ001 - zones come later
-    return moments.map(lambda value: _rounded(value, able))
+    return moments.map(lambda value: _rounded(_writable(value, able), able))
+
+
+def _writable(value: datetime, able: Abilities) -> datetime:
+    is_misdated = able.is_dated_by_gdal and value.year <= 1970 and value.second == 59  # whatever the zone
+    return value.replace(microsecond=0) if is_misdated else value
 
 
 def _rounded(value: Any, able: Abilities) -> Any:

@@ -572,6 +572,14 @@ def test_date_times_keep_their_zones(desk: Desk, tmp_path: Path, texts: list[str
         assert desk.found == (["mixed_zones"] if values == texts else []), ending
 
 
+def test_fields_that_differ_by_case_keep_their_own_zones(desk: Desk) -> None:
+    moments = {"at": ZULU, "AT": NONE, "At": "noon"}
+    for names in (["at", "AT"], ["AT", "at"], ["at", "At"], ["At", "at"], ["AT", "At", "at"]):
+        desk.put("bronze/a.geojson", features({name: moments[name] for name in names}))
+        (row,) = desk.rows("bronze/a.geojson")
+        assert [row[name] for name in names] == [{"at": WINTER, "AT": NAIVE, "At": "noon"}[name] for name in names]
+
+
 def test_a_leap_second_is_the_one_before(desk: Desk) -> None:
     desk.put("bronze/a.geojson", features({"at": "2016-12-31T23:59:60Z"}, {"at": "2017-01-01T00:00:00Z"}))
     desk.put("bronze/a.csv", "at,lon,lat\n2016-12-31 23:59:60.5Z,1,2\n")

@@ -23,7 +23,7 @@ from graticule.handlers.registry import handlers
 from graticule.handlers.vector.described import Opening
 from graticule.handlers.vector.sources import ogr, ogr_reading, reading
 from graticule.handlers.vector.sources.projections import read_crs, wkt_of_json
-from graticule.handlers.vector.sources.source import Kind, check_links
+from graticule.handlers.vector.sources.source import Kind, check_json
 from graticule.repositories import geopackages
 from graticule.storage.blocking import BlockingStorage
 from graticule.storage.local import LocalStorage
@@ -117,14 +117,14 @@ def test_a_link_is_found_wherever_the_pieces_are_cut() -> None:
     text = (" " * 300 + json.dumps({"crs": link(), "features": []})).encode()
     for cut in range(300, len(text)):
         with pytest.raises(Exception, match="linked_crs"):
-            check_links([text[:cut], text[cut:], b" " * 20_000])
+            check_json([text[:cut], text[cut:], b" " * 20_000])
 
 
 @pytest.mark.parametrize("between", ["/**/:", ":/**/"])
 def test_a_crs_that_cannot_be_found_is_rejected(desk: Desk, between: str) -> None:
     desk.put(JSON, collection(crs=link()).replace('"crs": {', f'"crs"{between}{{').encode())
     assert desk.refusal(JSON) == "corrupt"
-    assert refusal(lambda: check_links([b'"crs"', *[b" " * 1000] * 20])) == "corrupt"
+    assert refusal(lambda: check_json([b'"crs"', *[b" " * 1000] * 20])) == "corrupt"
 
 
 def test_a_crs_that_is_a_name_is_read(desk: Desk) -> None:
@@ -357,6 +357,23 @@ def test_a_datum_that_is_known_by_numbers_keeps_them() -> None:
 def test_a_geopackage_that_announces_other_features_than_it_has_is_rejected(desk: Desk) -> None:
     changed(desk, "UPDATE gpkg_ogr_contents SET feature_count = 7")
     assert codes(Chain(desk.folder, None).validate()) == ["corrupt"]  # type: ignore[arg-type]
+
+
+def test_a_character_whose_escapes_are_misread_is_rejected(desk: Desk) -> None:
+    """GDAL gives U+FFFD for these and no others; a file that has them in UTF-8 is read as it is."""
+    characters = [chr(code) for code in range(0x10000, 0x110000, 509)]
+    misread = [each for each in characters if 0xD800 <= ord(each) & 0xFFFF < 0xE000]
+    others = [each for each in characters if each not in misread]
+    assert len(misread) > 50
+    for each in misread:
+        escaped = json.dumps(each).encode()
+        assert refusal(lambda text=escaped: check_json([text[:7], text[7:]])) == "not_utf8"  # type: ignore[misc]
+    desk.put(JSON, features({"n": misread[0]}))
+    assert desk.refusal(JSON) == "not_utf8"
+    desk.put(JSON, json.dumps(json.loads(features({"n": misread[0]})), ensure_ascii=False))
+    assert desk.rows(JSON)[0]["n"] == misread[0]
+    desk.put(JSON, features(*({"n": each} for each in others)))
+    assert [row["n"] for row in desk.rows(JSON)] == others
 
 
 def test_a_text_that_is_none_is_rejected(desk: Desk) -> None:

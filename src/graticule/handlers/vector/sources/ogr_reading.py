@@ -120,7 +120,7 @@ def declared(file: str, kind: Kind, layer: str | None, encoding: str | None = No
     kept = _filled(file, name, names) if kind is Kind.KML else None
     places = range(len(names)) if kept is None else kept
     date_times = [index for index, place in enumerate(places) if info["ogr_types"][place] == _DATE_TIME]
-    found = _zones(file, kind, name, [names[places[index]] for index in date_times]) if date_times else []
+    found = _zones(file, kind, name, names, [places[index] for index in date_times]) if date_times else []
     return Declared(
         layer=name,
         crs=info["crs"],
@@ -197,26 +197,28 @@ def _unreadable(kind: Kind, error: Exception) -> Rejected:
     return rejected(Code.CORRUPT, "The file cannot be read.")
 
 
-def _zones(file: str, kind: Kind, layer: str, names: list[str]) -> list[str]:
+def _zones(file: str, kind: Kind, layer: str, names: list[str], places: list[int]) -> list[str]:
     """Find out of each field of date-times whether they have a zone: nothing but the values tells it."""
-    known = geopackage.zones(file, layer, names) if kind is Kind.GEOPACKAGE else None  # many times as fast
-    if known is not None:
-        return known
-    finders = [ZoneFinder() for _ in names]
-    for batch in _columns(file, kind, layer, names):
+    if kind is Kind.GEOPACKAGE:
+        known = geopackage.zones(file, layer, [names[place] for place in places])  # many times as fast
+        if known is not None:
+            return known
+    finders = [ZoneFinder() for _ in places]
+    for batch in _columns(file, kind, layer, names, places):
         for finder, column in zip(finders, batch.columns, strict=True):
             finder.look(column)
     return [finder.found for finder in finders]
 
 
-def _columns(file: str, kind: Kind, layer: str, names: list[str]) -> Iterator[pa.RecordBatch]:
+def _columns(file: str, kind: Kind, layer: str, names: list[str], places: list[int]) -> Iterator[pa.RecordBatch]:
     """Read nothing but some fields."""
+    is_clear = len({name.casefold() for name in names}) == len(names)  # GDAL would take `AT` for `at`
     with (
         telling_errors(),
         pyogrio.raw.open_arrow(
             dataset_name(file, kind),
             layer=layer,
-            columns=names,
+            columns=[names[place] for place in places] if is_clear else None,
             read_geometry=False,
             use_pyarrow=True,
             batch_size=BATCH_ROWS,
@@ -224,7 +226,8 @@ def _columns(file: str, kind: Kind, layer: str, names: list[str]) -> Iterator[pa
             **open_options(kind),
         ) as (_, stream),
     ):
-        yield from stream
+        for batch in stream:
+            yield batch if is_clear else batch.select(places)
 
 
 def _filled(file: str, layer: str, names: list[str]) -> list[int]:
@@ -234,7 +237,7 @@ def _filled(file: str, layer: str, names: list[str]) -> list[int]:
     """
     asked = sorted({names.index(name) for name in _OPTIONAL if name in names})
     filled: set[int] = set()
-    for batch in _columns(file, Kind.KML, layer, [names[place] for place in asked]):
+    for batch in _columns(file, Kind.KML, layer, names, asked):
         filled.update(
             place for place, column in zip(asked, batch.columns, strict=True) if column.null_count < len(column)
         )

@@ -8,6 +8,7 @@ import codecs
 import json
 import re
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Self
@@ -42,7 +43,9 @@ _KML: Final = re.compile(rb"(?:<\?xml[^>]*\?>\s*)?(?:<!--(?:(?!-->).)*-->\s*)*<(
 _CRS_KEY: Final = rb"(?i)[\"'](?:c|\\u00[46]3)(?:r|\\u00[57]2)(?:s|\\u00[57]3)[\"']\s*"
 _CRS: Final = re.compile(_CRS_KEY + rb"(?::\s*)?([{/])")  # with an object, or a comment, which GDAL passes over
 _BEGUN_CRS: Final = re.compile(_CRS_KEY + rb"(?::\s*)?\Z")
-_LONGEST_KEY: Final = 20  # bytes of a key that may not be whole yet
+_LONGEST_KEY: Final = 20  # bytes of a key, or of two escapes, that may not be whole yet
+# A character as two escapes of which GDAL makes U+FFFD: its code ends like one of those that stand for half of one.
+MISREAD: Final = re.compile(rb"\\u[dD][89abAB][37bfBF][67]\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 
 
 class Kind(StrEnum):
@@ -126,7 +129,8 @@ class SourceFile:
             head = self._head(LONGEST_LINE)
         found = kind_of(head, self.path)
         if found in {Kind.GEOJSON, Kind.GEOJSON_LINES}:
-            check_links(self.storage.stream(self.path))
+            with closing(self.storage.stream(self.path)) as pieces:
+                check_json(pieces)
         if found is Kind.GEOPACKAGE:
             self._check_journals()
         if found is Kind.SHAPEFILE and not self.is_unpacked:
@@ -196,8 +200,8 @@ def _is_line(text: bytes) -> bool:
     return isinstance(first, dict) and first.get("type") == "Feature"
 
 
-def check_links(pieces: Iterable[bytes]) -> None:
-    """Reject a GeoJSON file that has its CRS elsewhere: GDAL would go there."""
+def check_json(pieces: Iterable[bytes]) -> None:
+    """Reject a GeoJSON file that has its CRS elsewhere, where GDAL would go, or a character that it reads wrongly."""
     held = b""
     for piece in pieces:
         held = _looked_through(held + piece, LONGEST_CRS)
@@ -205,7 +209,10 @@ def check_links(pieces: Iterable[bytes]) -> None:
 
 
 def _looked_through(text: bytes, following: int) -> bytes:
-    """Check each `crs` that so many bytes follow, and give what has to wait for more."""
+    """Check each `crs` that so many bytes follow, and all escapes, and give what has to wait for more."""
+    if misread := MISREAD.search(text):
+        what = f"A character is escaped as {misread[0].decode()}, which GDAL takes for another one."
+        raise rejected(Code.NOT_UTF8, what)
     for found in _CRS.finditer(text):
         begin = found.start(1)
         if begin + following > len(text):
