@@ -6,6 +6,7 @@ from itertools import product
 
 import psycopg
 import pytest
+import pytest_asyncio
 from psycopg.rows import TupleRow
 from tests.conftest import TestDatabase
 
@@ -51,9 +52,12 @@ EXPECTED = {
 }
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def deployed(shared_database: TestDatabase) -> TestDatabase:
-    """Give a database that was deployed in place: a clone has not its template's own privileges."""
+    """Give a database that was deployed in place: a clone has not its template's own privileges.
+
+    Once for all of these tests: they change no privilege for good.
+    """
     async with database_schema(shared_database.url()) as schema:
         assert (await schema.deploy()).current
     return shared_database
