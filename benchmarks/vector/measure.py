@@ -101,9 +101,12 @@ class VectorMeasurement:
                     await asyncio.to_thread(run_ogr2ogr, source, place, table, reprojected=is_reprojected)
                 )
         peers = folder / "peers"
-        self.measured.add_tool(
-            await asyncio.to_thread(run_geopandas, source, place, "bench_geopandas", peers, self._announce)
-        )
+        for options in ((), ("arrow",)):
+            self.measured.add_tool(
+                await asyncio.to_thread(
+                    run_geopandas, source, place, "bench_geopandas", peers, self._announce, options=options
+                )
+            )
 
     async def _ours(self, place: Place, folder: Path, source: Path, table: str) -> Loaded:
         self._announce(f"ours, {source.name}")

@@ -10,7 +10,12 @@ if TYPE_CHECKING:
     from benchmarks.vector.measure import Loaded, Measured
 
 TITLE = "Vectors against ogr2ogr and geopandas"
-BOUNDS = {"ogr2ogr": 1.3, "ogr2ogr, not reprojected": 1.0, "geopandas.to_postgis": 5.0}
+BOUNDS = {
+    "ogr2ogr": 1.3,
+    "ogr2ogr, not reprojected": 1.0,
+    "geopandas.to_postgis": 5.0,
+    "geopandas.to_postgis, by arrow": 4.0,
+}
 PEAK_MB = 500.0
 SCALE_BOUND = 0.2
 QUIET = 0.05  # of the cores, for others

@@ -74,17 +74,20 @@ def run_ogr2ogr(source: Path, place: Place, table: str, *, reprojected: bool = T
         return ToolRun(f"ogr2ogr{'' if reprojected else ', not reprojected'}", time.perf_counter() - began, peak)
 
 
-def run_geopandas(source: Path, place: Place, table: str, folder: Path, announce: Announce) -> ToolRun:
+def run_geopandas(
+    source: Path, place: Place, table: str, folder: Path, announce: Announce, *, options: tuple[str, ...] = ()
+) -> ToolRun:
     """Load with geopandas in an environment of its own."""
     python = python_of(GEOPANDAS, folder, announce)
-    announce("geopandas")
+    name = ", by ".join(("geopandas.to_postgis", *options))
+    announce(name)
     url = place.url(ADMIN).replace("postgresql://", "postgresql+psycopg://", 1)
     with psycopg.connect(place.url(ADMIN), autocommit=True) as connection:
         _run(connection, DROP, table)
     make_ready(source)
     began = time.perf_counter()
-    peak = _program((str(python), str(SCRIPT), str(source), url, table, TARGET), {})
-    return ToolRun("geopandas.to_postgis", time.perf_counter() - began, peak)
+    peak = _program((str(python), str(SCRIPT), str(source), url, table, TARGET, *options), {})
+    return ToolRun(name, time.perf_counter() - began, peak)
 
 
 def _run(connection: "psycopg.Connection[object]", statement: LiteralString, table: str) -> None:

@@ -65,7 +65,7 @@ def test_a_reader_that_stops_early_leaves_no_file_open(storage: BlockingStorage)
     storage.put("made/x", b"x" * 3_000_000)
     stream = storage.stream("made/x")
     assert len(next(stream)) == 1024 * 1024
-    stream.close()  # type: ignore[attr-defined]
+    stream.close()
     assert list(storage.list("nowhere")) == []
 
 
