@@ -39,6 +39,7 @@ class Code(StrEnum):
     TOO_MANY_FIELDS = "too_many_fields"
     TOO_LARGE_FEATURE = "too_large_feature"
     NOT_UTF8 = "not_utf8"
+    MISREAD_ESCAPE = "misread_escape"
     UNFIT_VALUE = "unfit_value"
     UNKNOWN_TARGET_CRS = "unknown_target_crs"
     SOURCE_CHANGED = "source_changed"
@@ -85,6 +86,10 @@ HOW_TO_FIX: Final[dict[Code, str]] = {
     Code.TOO_MANY_FIELDS: "Leave out what is not needed: ogr2ogr -select <fields> out.gpkg in.gpkg",
     Code.TOO_LARGE_FEATURE: "Divide it: ogr2ogr -explodecollections out.gpkg in.gpkg",
     Code.NOT_UTF8: "Write all texts in UTF-8.",
+    Code.MISREAD_ESCAPE: (
+        "Write characters as they are and not as \\u escapes, in Python by json.dumps(…, ensure_ascii=False), "
+        "and leave out U+0000 and halves of characters."
+    ),
     Code.UNFIT_VALUE: "Correct the value in the file: dates are of the years 1 to 9999, and decimals below 10^20.",
     Code.UNKNOWN_TARGET_CRS: "Name a geographic or projected CRS by its code, such as EPSG:4326.",
     Code.SOURCE_CHANGED: "Submit it again when the upload has ended, and leave the file as it is until then.",

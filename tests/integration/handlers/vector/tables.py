@@ -192,7 +192,8 @@ def _moments(able: Abilities) -> st.SearchStrategy[datetime]:
 
 
 def _writable(value: datetime, able: Abilities) -> datetime:
-    is_misdated = able.is_dated_by_gdal and value.year <= 1970 and value.second == 59  # whatever the zone
+    is_old = value < datetime(1970, 1, 2)  # noqa: DTZ001 - whatever the zone
+    is_misdated = able.is_dated_by_gdal and is_old and value.second == 59
     return value.replace(microsecond=0) if is_misdated else value
 
 

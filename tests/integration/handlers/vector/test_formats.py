@@ -576,8 +576,11 @@ def test_fields_that_differ_by_case_keep_their_own_zones(desk: Desk) -> None:
     moments = {"at": ZULU, "AT": NONE, "At": "noon"}
     for names in (["at", "AT"], ["AT", "at"], ["at", "At"], ["At", "at"], ["AT", "At", "at"]):
         desk.put("bronze/a.geojson", features({name: moments[name] for name in names}))
-        (row,) = desk.rows("bronze/a.geojson")
-        assert [row[name] for name in names] == [{"at": WINTER, "AT": NAIVE, "At": "noon"}[name] for name in names]
+        (feature,) = json.loads(features({name: moments[name] for name in names}))["features"]
+        desk.put("bronze/a.geojsonl", f"{json.dumps(feature)}\n" * 2)
+        expected = [{"at": WINTER, "AT": NAIVE, "At": "noon"}[name] for name in names]
+        for file in ("bronze/a.geojson", "bronze/a.geojsonl"):
+            assert [desk.rows(file)[0][name] for name in names] == expected
 
 
 def test_a_leap_second_is_the_one_before(desk: Desk) -> None:

@@ -22,6 +22,7 @@ from graticule.core.errors import InvalidInput
 from graticule.handlers.registry import handlers
 from graticule.handlers.vector.described import Opening
 from graticule.handlers.vector.sources import ogr, ogr_reading, reading
+from graticule.handlers.vector.sources.json_escapes import EscapeCheck, is_misread
 from graticule.handlers.vector.sources.projections import read_crs, wkt_of_json
 from graticule.handlers.vector.sources.source import Kind, check_json
 from graticule.repositories import geopackages
@@ -360,20 +361,49 @@ def test_a_geopackage_that_announces_other_features_than_it_has_is_rejected(desk
 
 
 def test_a_character_whose_escapes_are_misread_is_rejected(desk: Desk) -> None:
-    """GDAL gives U+FFFD for these and no others; a file that has them in UTF-8 is read as it is."""
+    """GDAL gives U+FFFD for these and no others; a file that has them as they are is read."""
     characters = [chr(code) for code in range(0x10000, 0x110000, 509)]
     misread = [each for each in characters if 0xD800 <= ord(each) & 0xFFFF < 0xE000]
     others = [each for each in characters if each not in misread]
     assert len(misread) > 50
-    for each in misread:
-        escaped = json.dumps(each).encode()
-        assert refusal(lambda text=escaped: check_json([text[:7], text[7:]])) == "not_utf8"  # type: ignore[misc]
+    assert all(is_misread(json.dumps(each)) for each in misread)
     desk.put(JSON, features({"n": misread[0]}))
-    assert desk.refusal(JSON) == "not_utf8"
+    assert desk.refusal(JSON) == "misread_escape"
     desk.put(JSON, json.dumps(json.loads(features({"n": misread[0]})), ensure_ascii=False))
     assert desk.rows(JSON)[0]["n"] == misread[0]
     desk.put(JSON, features(*({"n": each} for each in others)))
     assert [row["n"] for row in desk.rows(JSON)] == others
+
+
+def looked_at(text: bytes, cut: int) -> None:
+    """Look at a text in two pieces."""
+    check = EscapeCheck()
+    check.look(text[:cut])
+    check.look(text[cut:])
+
+
+@pytest.mark.parametrize(
+    "escaped",
+    [r"a\u0000b", r"x\ud83d\u0041y", r"\ud83d\ud83d\ude00!", r"\\\u0000", r"\uD836\uDC00", r"\\\\\ud83d\n\u0000"],
+)
+def test_escapes_that_lose_text_are_rejected(desk: Desk, escaped: str) -> None:
+    text = features({"n": "here"}).replace("here", escaped)
+    desk.put(JSON, text)
+    assert desk.refusal(JSON) == "misread_escape"
+    for cut in range(len(text)):
+        assert refusal(lambda at=cut: looked_at(text.encode(), at)) == "misread_escape"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "escaped", [r"a\\u0000b", r"\\ud836\\udc00", r"\ud83d\ude00\u0041", r"\ud83d!", r"\\\\u0000", r"\u00011"]
+)
+def test_other_escapes_are_read_as_they_are(desk: Desk, escaped: str) -> None:
+    text = features({"n": "here"}).replace("here", escaped)
+    desk.put(JSON, text)
+    expected = json.loads(f'"{escaped}"').encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    assert desk.rows(JSON)[0]["n"] == expected
+    for cut in range(len(text)):
+        looked_at(text.encode(), cut)
 
 
 def test_a_text_that_is_none_is_rejected(desk: Desk) -> None:

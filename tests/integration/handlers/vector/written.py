@@ -28,7 +28,7 @@ from tests.integration.handlers.vector.tables import (
 )
 from tests.integration.handlers.vector.writers import write_layer
 
-from graticule.handlers.vector.sources.source import MISREAD
+from graticule.handlers.vector.sources.json_escapes import is_misread
 
 WHOLE: Final = {"integer", "smallint", "bigint"}
 TYPES: Final[Mapping[str, set[str]]] = {
@@ -264,8 +264,8 @@ class GeoJson(Format):
     def write(self, file: Path, table: Table) -> None:
         content = {"type": "FeatureCollection", "features": features_of(table)}
         text = json.dumps(content)
-        is_misread = MISREAD.search(text.encode())  # it would be refused
-        file.write_text(json.dumps(content, ensure_ascii=False) if is_misread else text, "utf-8")
+        # What is misread would be refused.
+        file.write_text(json.dumps(content, ensure_ascii=False) if is_misread(text) else text, "utf-8")
 
 
 def features_of(table: Table) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from graticule.core.errors import NotFound
 from graticule.handlers.findings import Rejected
 from graticule.handlers.vector.rejecting import Code, rejected
 from graticule.handlers.vector.sources.crs_texts import is_name
+from graticule.handlers.vector.sources.json_escapes import EscapeCheck
 from graticule.storage.blocking import BlockingStorage
 from graticule.storage.paths import resolve_source
 from graticule.storage.protocol import BlobInfo
@@ -43,9 +44,7 @@ _KML: Final = re.compile(rb"(?:<\?xml[^>]*\?>\s*)?(?:<!--(?:(?!-->).)*-->\s*)*<(
 _CRS_KEY: Final = rb"(?i)[\"'](?:c|\\u00[46]3)(?:r|\\u00[57]2)(?:s|\\u00[57]3)[\"']\s*"
 _CRS: Final = re.compile(_CRS_KEY + rb"(?::\s*)?([{/])")  # with an object, or a comment, which GDAL passes over
 _BEGUN_CRS: Final = re.compile(_CRS_KEY + rb"(?::\s*)?\Z")
-_LONGEST_KEY: Final = 20  # bytes of a key, or of two escapes, that may not be whole yet
-# A character as two escapes of which GDAL makes U+FFFD: its code ends like one of those that stand for half of one.
-MISREAD: Final = re.compile(rb"\\u[dD][89abAB][37bfBF][67]\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+_LONGEST_KEY: Final = 20  # bytes of a key that may not be whole yet
 
 
 class Kind(StrEnum):
@@ -201,18 +200,16 @@ def _is_line(text: bytes) -> bool:
 
 
 def check_json(pieces: Iterable[bytes]) -> None:
-    """Reject a GeoJSON file that has its CRS elsewhere, where GDAL would go, or a character that it reads wrongly."""
-    held = b""
+    """Reject a GeoJSON file that has its CRS elsewhere, where GDAL would go, or has what GDAL would misread."""
+    held, escapes = b"", EscapeCheck()
     for piece in pieces:
+        escapes.look(piece)
         held = _looked_through(held + piece, LONGEST_CRS)
     _looked_through(held, 0)
 
 
 def _looked_through(text: bytes, following: int) -> bytes:
-    """Check each `crs` that so many bytes follow, and all escapes, and give what has to wait for more."""
-    if misread := MISREAD.search(text):
-        what = f"A character is escaped as {misread[0].decode()}, which GDAL takes for another one."
-        raise rejected(Code.NOT_UTF8, what)
+    """Check each `crs` that so many bytes follow, and give what has to wait for more."""
     for found in _CRS.finditer(text):
         begin = found.start(1)
         if begin + following > len(text):
