@@ -14,7 +14,8 @@ from benchmarks.report import table, wide_console
 from benchmarks.serving.size import ServingPart, ServingSize
 from benchmarks.vector.size import VectorPart, VectorSize
 from benchmarks.workloads import FULL, QUICK
-from graticule.config import LogFormat, RunMode
+from graticule.config import RunMode
+from graticule.core.log_format import LogFormat
 from graticule.logs import configure_logging
 
 REPOSITORIES = "repositories"

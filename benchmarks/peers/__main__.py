@@ -24,7 +24,8 @@ from benchmarks.peers.environments import PEERS, Announce, InstallationFailed, P
 from benchmarks.peers.redis_server import find_redis, running_redis
 from benchmarks.report import wide_console
 from benchmarks.workloads import FULL, QUICK, Size, Workload
-from graticule.config import LogFormat, RunMode
+from graticule.config import RunMode
+from graticule.core.log_format import LogFormat
 from graticule.logs import configure_logging
 
 ROOT = Path(__file__).resolve().parent.parent.parent

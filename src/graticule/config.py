@@ -16,7 +16,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
 from graticule.core.audience import Audience
 from graticule.core.errors import ConfigurationError
-from graticule.core.log_format import LogFormat as LogFormat  # noqa: PLC0414 - whoever sets it has it from here
+from graticule.core.log_format import LogFormat
 
 
 class RunMode(StrEnum):

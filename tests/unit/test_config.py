@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from psycopg.conninfo import conninfo_to_dict
 from pydantic import ValidationError
 
-from graticule.config import LogFormat, RunMode, Settings
+from graticule.config import RunMode, Settings
 from graticule.core.errors import ConfigurationError
+from graticule.core.log_format import LogFormat
 
 # alias, GRATICULE_ name, field, two values
 ALIASES = [

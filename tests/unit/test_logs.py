@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.conftest import plain_logs
 
-from graticule.config import LogFormat
+from graticule.core.log_format import LogFormat
 from graticule.logs import MASK, bound, configure_logging, get_logger, redact, redact_text
 
 # Ends that no other part of a line has: a password of one letter would be found by accident.

@@ -20,7 +20,7 @@ from graticule.http.server import listen, serve
 CHILD = """
 import asyncio, signal, sys
 from contextlib import asynccontextmanager
-from graticule.config import LogFormat
+from graticule.core.log_format import LogFormat
 from graticule.core.errors import ConfigurationError
 from graticule.http.application import create_application
 from graticule.http.server import serve
