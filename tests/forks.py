@@ -17,7 +17,8 @@ from graticule.cli.main import main
 from graticule.handlers.registry import BUILT_IN
 
 FORKS: Final[ForkServerContext] = multiprocessing.get_context("forkserver")
-# What takes long to import is imported once, by the process from which the others are forked.
+# What takes long to import is imported once, by the process from which the others are forked: also what libraries
+# import when they are first used.
 FORKS.set_forkserver_preload(
     [
         *("graticule.api.app", "graticule.gateway.app", "graticule.worker.app", "graticule.client", *BUILT_IN),

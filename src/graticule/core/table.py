@@ -92,7 +92,8 @@ class Table:
 class Row(BaseModel):
     """A row of a table as an immutable value. Its docstring is the table's comment."""
 
-    # A column that a newer release added is passed over: old and new programs run side by side.
+    # A column that a newer release added is passed over: old and new programs run side by side. A model is built when
+    # its first row is read: processes import all of them, and most read few.
     model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True, defer_build=True)
 
     table: ClassVar[Table]

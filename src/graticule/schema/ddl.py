@@ -74,7 +74,7 @@ class TableDdl:
 
     @cached_property
     def columns(self) -> tuple[ColumnDefinition, ...]:
-        """The columns in order; every process needs them when it starts, and each part of the DDL does."""
+        """The columns in order; each part of the DDL needs them, and every process writes all of it when it starts."""
         return column_definitions(self.model, self.schema)
 
     def create_table(self) -> SchemaObject:

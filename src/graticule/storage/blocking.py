@@ -31,7 +31,7 @@ def _awaited(
 def _iterated(
     method: Callable[Concatenate[Storage, P], AsyncIterator[T]],
 ) -> Callable[Concatenate["BlockingStorage", P], Generator[T, None, None]]:
-    """Make a plain iterator of an awaited one; whoever does not go to its end closes it."""
+    """Make a plain iterator of an awaited one; left before its end, it is closed at the latest when it is let go."""
 
     @wraps(method)
     def call(self: "BlockingStorage", /, *args: P.args, **kwargs: P.kwargs) -> Generator[T, None, None]:

@@ -14,7 +14,9 @@ from graticule.core.errors import Conflict, GraticuleError, Refused, StaleVersio
 from graticule.core.models import TABLES, ApiClient, Platform
 from graticule.core.refusals import Refusal
 from graticule.core.table import SCHEMA, DatabaseRole, Row
+from graticule.repositories.job_views import JobListItem, OwnedJob
 from graticule.schema.ddl import schema_objects
+from graticule.services.job_reading import JobDetail, NodeDetail
 
 every_model = pytest.mark.parametrize("model", TABLES, ids=[model.__name__ for model in TABLES])
 BY_NAME = {model.table.name: model for model in TABLES}
@@ -31,6 +33,11 @@ def test_keys_indexes_and_seeds_name_columns_that_exist(model: type[Row]) -> Non
     named |= {name for seed in table.seeds for name in seed}
     named |= {table.partitions.column} if table.partitions else set()
     assert named <= columns
+
+
+@pytest.mark.parametrize("model", [*TABLES, JobListItem, OwnedJob, JobDetail, NodeDetail])
+def test_a_model_can_be_built(model: type[Row]) -> None:
+    assert model.model_rebuild(force=True)
 
 
 @every_model

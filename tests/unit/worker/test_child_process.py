@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import socket
+import subprocess
+import sys
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from typing import Any
@@ -11,13 +13,21 @@ import pytest
 
 from graticule.core.ids import JobId, NodeId, TaskId
 from graticule.handlers.context import Checkpoint
-from graticule.handlers.registry import handlers
+from graticule.handlers.registry import BUILT_IN, handlers
 from graticule.messaging.protocol import TaskMessage
 from graticule.worker.frames import encoded
 from graticule.worker.pool import ChildProcess
 from graticule.worker.run import Run
 
 ASKS = 50
+NEEDLESS = {"graticule.config", "pydantic_settings"}  # a child has no settings, and their secrets are not for it
+
+
+def test_a_child_does_without_the_settings() -> None:
+    modules = ", ".join(("sys", "graticule.worker.child", *BUILT_IN))
+    code = f"import {modules}; print(sorted({NEEDLESS} & set(sys.modules)))"
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed == "[]\n"
 
 
 class Checkpoints:
