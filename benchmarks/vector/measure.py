@@ -17,7 +17,7 @@ from benchmarks.vector import report
 from benchmarks.vector.checks import check_alike
 from benchmarks.vector.size import CORES, SCHEMA, WORKERS, VectorPart, VectorSize
 from benchmarks.vector.sources import make_source
-from benchmarks.vector.tools import ToolRun, has_ogr2ogr, run_geopandas, run_ogr2ogr
+from benchmarks.vector.tools import OGR2OGR, ToolRun, has_ogr2ogr, run_geopandas, run_ogr2ogr
 
 ONE_PROCESS = ("--concurrency", "1")  # each worker loads one chunk at a time
 WARM_FEATURES = 20_000
@@ -90,7 +90,7 @@ class VectorMeasurement:
             await self._tools(place, folder, source)
         run = await self._ours(place, folder, source, "bench_ours")
         self.measured.add_ours(run)
-        if "ogr2ogr" in self.measured.tools:
+        if OGR2OGR in self.measured.tools:
             await asyncio.to_thread(check_alike, place.url(), (SCHEMA, "bench_ours"), ("public", "bench_ogr2ogr"))
 
     async def _tools(self, place: Place, folder: Path, source: Path) -> None:
@@ -101,10 +101,10 @@ class VectorMeasurement:
                     await asyncio.to_thread(run_ogr2ogr, source, place, table, reprojected=is_reprojected)
                 )
         peers = folder / "peers"
-        for options in ((), ("arrow",)):
+        for by_arrow in (False, True):
             self.measured.add_tool(
                 await asyncio.to_thread(
-                    run_geopandas, source, place, "bench_geopandas", peers, self._announce, options=options
+                    run_geopandas, source, place, "bench_geopandas", peers, self._announce, by_arrow=by_arrow
                 )
             )
 

@@ -21,7 +21,9 @@ from benchmarks.raster.tools import ROOT, ToolFailed
 from benchmarks.vector.size import LAYER, TARGET
 from graticule.embedded.credentials import ADMIN
 
-GEOPANDAS = Peer(
+OGR2OGR, OGR2OGR_PLAIN = "ogr2ogr", "ogr2ogr, not reprojected"
+GEOPANDAS, GEOPANDAS_BY_ARROW = "geopandas.to_postgis", "geopandas.to_postgis, by Arrow"
+GEOPANDAS_PEER = Peer(
     "geopandas",
     "geopandas 1.2.0",
     (
@@ -34,7 +36,7 @@ GEOPANDAS = Peer(
     ),
 )
 SCRIPT = ROOT / "benchmarks" / "vector" / "with_geopandas.py"
-OGR2OGR: tuple[str, ...] = (
+OGR2OGR_COMMAND: tuple[str, ...] = (
     *("ogr2ogr", "-q", "-f", "PostgreSQL", "--config", "PG_USE_COPY", "YES"),
     *("-lco", "SPATIAL_INDEX=NONE", "-lco", "GEOMETRY_NAME=geom", "-nlt", "PROMOTE_TO_MULTI"),
 )
@@ -63,7 +65,7 @@ def run_ogr2ogr(source: Path, place: Place, table: str, *, reprojected: bool = T
     given = conninfo_to_dict(place.url(ADMIN))
     words = {name: given[name] for name in ("host", "port", "user", "dbname")}
     target = "PG:" + " ".join(f"{name}={value}" for name, value in words.items())
-    command = (*OGR2OGR, *(REPROJECTED if reprojected else ()), target, str(source), LAYER, "-nln", table)
+    command = (*OGR2OGR_COMMAND, *(REPROJECTED if reprojected else ()), target, str(source), LAYER, "-nln", table)
     with psycopg.connect(place.url(ADMIN), autocommit=True) as connection:
         _run(connection, DROP, table)
         make_ready(source)
@@ -71,21 +73,22 @@ def run_ogr2ogr(source: Path, place: Place, table: str, *, reprojected: bool = T
         peak = _program(command, {"PGPASSWORD": str(given["password"])})
         _run(connection, INDEX, table)
         _run(connection, ANALYZE, table)
-        return ToolRun(f"ogr2ogr{'' if reprojected else ', not reprojected'}", time.perf_counter() - began, peak)
+        return ToolRun(OGR2OGR if reprojected else OGR2OGR_PLAIN, time.perf_counter() - began, peak)
 
 
 def run_geopandas(
-    source: Path, place: Place, table: str, folder: Path, announce: Announce, *, options: tuple[str, ...] = ()
+    source: Path, place: Place, table: str, folder: Path, announce: Announce, *, by_arrow: bool
 ) -> ToolRun:
     """Load with geopandas in an environment of its own."""
-    python = python_of(GEOPANDAS, folder, announce)
-    name = ", by ".join(("geopandas.to_postgis", *options))
+    python = python_of(GEOPANDAS_PEER, folder, announce)
+    name = GEOPANDAS_BY_ARROW if by_arrow else GEOPANDAS
     announce(name)
     url = place.url(ADMIN).replace("postgresql://", "postgresql+psycopg://", 1)
     with psycopg.connect(place.url(ADMIN), autocommit=True) as connection:
         _run(connection, DROP, table)
     make_ready(source)
     began = time.perf_counter()
+    options = ("arrow",) if by_arrow else ()
     peak = _program((str(python), str(SCRIPT), str(source), url, table, TARGET, *options), {})
     return ToolRun(name, time.perf_counter() - began, peak)
 
