@@ -152,7 +152,7 @@ def _extensions(bindir: Path, version: int) -> frozenset[str]:
 
 def _has_lz4(bindir: Path) -> bool:
     """Tell whether the server can compress by LZ4; one that does not say so is taken for one that cannot."""
-    return "--with-lz4" in _output_of(bindir / "pg_config", "--configure")
+    return re.search(r"--with-lz4(?![\w=-])", _output_of(bindir / "pg_config", "--configure")) is not None
 
 
 def _share_folders(bindir: Path, version: int) -> Iterator[Path]:

@@ -63,7 +63,10 @@ def test_pg_config_tells_an_unusual_share_folder(places: Places, make_programs: 
     assert find_binaries(None, places=places).has_postgis
 
 
-@pytest.mark.parametrize(("configure", "has_lz4"), [("'--with-lz4' '--with-zstd'", True), ("'--without-icu'", False)])
+@pytest.mark.parametrize(
+    ("configure", "has_lz4"),
+    [("'--with-lz4' '--with-zstd'", True), ("'--with-lz4=no'", False), ("'--without-icu'", False)],
+)
 def test_pg_config_tells_whether_there_is_lz4(
     places: Places, make_programs: MakePrograms, configure: str, has_lz4: bool
 ) -> None:
