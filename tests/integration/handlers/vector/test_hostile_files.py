@@ -17,12 +17,13 @@ import shapely
 from pyproj import CRS
 from tests.integration.handlers.vector.sources import POINT, Desk, archive, features, refusal, shapefile
 from tests.integration.handlers.vector.vector_chain import FILE, SQUARES, Chain, codes, write_features
+from tests.integration.handlers.vector.written import is_misread
 
 from graticule.core.errors import InvalidInput
 from graticule.handlers.registry import handlers
 from graticule.handlers.vector.described import Opening
 from graticule.handlers.vector.sources import ogr, ogr_reading, reading
-from graticule.handlers.vector.sources.json_escapes import EscapeCheck, is_misread
+from graticule.handlers.vector.sources.json_escapes import EscapeCheck
 from graticule.handlers.vector.sources.projections import read_crs, wkt_of_json
 from graticule.handlers.vector.sources.source import Kind, check_json
 from graticule.repositories import geopackages
@@ -384,7 +385,15 @@ def looked_at(text: bytes, cut: int) -> None:
 
 @pytest.mark.parametrize(
     "escaped",
-    [r"a\u0000b", r"x\ud83d\u0041y", r"\ud83d\ud83d\ude00!", r"\\\u0000", r"\uD836\uDC00", r"\\\\\ud83d\n\u0000"],
+    [
+        r"a\u0000b",
+        r"x\ud83d\u0041y",
+        r"\ud83d\ud83d\ude00!",
+        r"\\\u0000",
+        r"\uD836\uDC00",
+        r"\\\\\ud83d\n\u0000",
+        r"\\ud83d\u0000",
+    ],
 )
 def test_escapes_that_lose_text_are_rejected(desk: Desk, escaped: str) -> None:
     text = features({"n": "here"}).replace("here", escaped)

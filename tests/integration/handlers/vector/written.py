@@ -28,7 +28,8 @@ from tests.integration.handlers.vector.tables import (
 )
 from tests.integration.handlers.vector.writers import write_layer
 
-from graticule.handlers.vector.sources.json_escapes import is_misread
+from graticule.handlers.findings import Rejected
+from graticule.handlers.vector.sources.json_escapes import EscapeCheck
 
 WHOLE: Final = {"integer", "smallint", "bigint"}
 TYPES: Final[Mapping[str, set[str]]] = {
@@ -284,6 +285,15 @@ def features_of(table: Table) -> list[dict[str, Any]]:
 
 def _json_values(column: Column) -> list[Any]:
     return [None if value is None else as_json(column.kind, value) for value in column.values]
+
+
+def is_misread(text: str) -> bool:
+    """Tell whether a JSON text has an escape that is refused."""
+    try:
+        EscapeCheck().look(text.encode())
+    except Rejected:
+        return True
+    return False
 
 
 class GeoJsonLines(GeoJson):

@@ -27,19 +27,22 @@ class EscapeCheck:
     def look(self, piece: bytes) -> None:
         """Look at the next bytes."""
         text = self._held + piece
-        for found in _MISREAD.finditer(text):
-            if not _is_escaped(text, found.start()):
-                where = f"byte {self._before + found.start()}"
-                raise rejected(Code.MISREAD_ESCAPE, f"GDAL would misread {found[0].decode(errors='replace')}.", where)
+        if found := _misread(text):
+            where = f"byte {self._before + found.start()}"
+            raise rejected(Code.MISREAD_ESCAPE, f"GDAL would misread {found[0].decode(errors='replace')}.", where)
         begin = _run_begin(text, max(0, len(text) - _LONGEST))
         self._held = text[begin:]
         self._before += begin
 
 
-def is_misread(text: str) -> bool:
-    """Tell whether a JSON text has such an escape."""
-    data = text.encode()
-    return any(not _is_escaped(data, found.start()) for found in _MISREAD.finditer(data))
+def _misread(text: bytes) -> re.Match[bytes] | None:
+    """Find the first; what only looks like one may have one in it."""
+    at = 0
+    while found := _MISREAD.search(text, at):
+        if not _is_escaped(text, found.start()):
+            return found
+        at = found.start() + 1
+    return None
 
 
 def _is_escaped(text: bytes, place: int) -> bool:
