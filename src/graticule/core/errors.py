@@ -47,6 +47,12 @@ class PermissionDenied(GraticuleError):
     code = "permission_denied"
 
 
+class CrossSiteRequest(PermissionDenied):
+    """A browser that is signed in was led here by a page of someone else, as far as can be told."""
+
+    code = "csrf"
+
+
 class NotFound(GraticuleError):
     """What the caller named does not exist (or not for this caller)."""
 

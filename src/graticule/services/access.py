@@ -65,7 +65,7 @@ class AccessService:
         """Accept API keys, and bearer tokens if an issuer is set; service tokens only if they are given."""
         self._admin_key = settings.admin_key
         self._worker_token = settings.worker_token
-        self._tokens = OpenIdTokens.of(settings)
+        self.tokens = OpenIdTokens.of(settings)
         self._service_tokens = service_tokens
         self._keys = _KnownKeys(database, clock)
         self._used: set[ClientId] = set()
@@ -94,6 +94,15 @@ class AccessService:
             hint="Send an API key in the header X-API-Key, or a token as `Authorization: Bearer <token>`.",
         )
 
+    async def by_key_hash(self, hashed: str) -> Caller:
+        """Give the client whose key has this hash, as it is now, or raise `Unauthenticated`."""
+        client = await self._keys.find(hashed)
+        if client is None:
+            raise _wrong_key()
+        self._used.add(client.client_id)
+        platform_id = None if client.platform_id is None else PlatformId(client.platform_id)
+        return Caller(client.client_id, frozenset(client.roles), platform_id, client.client_id)
+
     def is_worker_token(self, bearer: str | None) -> bool:
         """Tell whether this is the token of the workers."""
         return bearer is not None and matches(bearer, self._worker_token)
@@ -113,22 +122,23 @@ class AccessService:
         return self._service_tokens.read(token)
 
     async def _by_token(self, token: str) -> Caller:
-        if self._tokens is None:
+        if self.tokens is None:
             raise Unauthenticated(
                 "The bearer token is not the right one.",
                 hint="This server trusts no issuer of tokens; workers need its GRATICULE_WORKER_TOKEN.",
             )
-        return await self._tokens.read(token)
+        return await self.tokens.read(token)
 
     async def _by_key(self, key: str) -> Caller:
         if matches(key, self._admin_key):
             return ADMIN
-        client = await self._keys.find(key_hash(key)) if _KEY.fullmatch(key) else None
-        if client is None:
-            raise Unauthenticated("The API key is not the right one.", hint="It may have been replaced or disabled.")
-        self._used.add(client.client_id)
-        platform_id = None if client.platform_id is None else PlatformId(client.platform_id)
-        return Caller(client.client_id, frozenset(client.roles), platform_id, client.client_id)
+        if not _KEY.fullmatch(key):
+            raise _wrong_key()
+        return await self.by_key_hash(key_hash(key))
+
+
+def _wrong_key() -> Unauthenticated:
+    return Unauthenticated("The API key is not the right one.", hint="It may have been replaced or disabled.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Bearer tokens of one OpenID issuer: whose they are, and which of our roles they carry."""
+"""Tokens of one OpenID issuer: whose they are, and which of our roles they carry."""
 
 import re
 import time
@@ -40,7 +40,7 @@ class OpenIdTokens:
 
     def __init__(self, issuer: str, audience: str, algorithms: list[str], claims: ClaimNames, keys: IssuerKeys) -> None:
         self._issuer = issuer
-        self._audience = audience
+        self.audience = audience
         self._algorithms = algorithms
         self._claims = claims
         self._keys = keys
@@ -69,11 +69,15 @@ class OpenIdTokens:
         `Unauthenticated` when it is not sound, `PermissionDenied` when it carries no role of ours, `Unavailable` when
         the issuer's keys are not known and cannot be fetched.
         """
-        claims = await self._verified(token)
+        return self.caller(await self.claims(token, self.audience))
+
+    def caller(self, claims: Mapping[str, Any]) -> Caller:
+        """Give whom claims tell of that were found sound; `PermissionDenied` when they name no role of ours."""
         roles = self._roles(claims)
         return Caller(self._name(claims), roles, self._platform(claims, roles))
 
-    async def _verified(self, token: str) -> Mapping[str, Any]:
+    async def claims(self, token: str, audience: str) -> Mapping[str, Any]:
+        """Give what a token says that the issuer has made out for this audience, and that is in force."""
         try:
             header = self._header(token)
             key = await self._keys.find(header.get("kid"), header["alg"])
@@ -82,7 +86,7 @@ class OpenIdTokens:
                 key,
                 algorithms=[header["alg"]],
                 issuer=self._issuer,
-                audience=self._audience,
+                audience=audience,
                 leeway=LEEWAY_SECONDS,
                 options={"require": ["exp", "iss", "aud"]},
             )

@@ -21,7 +21,7 @@ from graticule.config import Settings
 from graticule.core.errors import ConfigurationError, GraticuleError, PermissionDenied, Unauthenticated, Unavailable
 from graticule.core.models.platform import ClientRole
 from graticule.core.permissions import Caller
-from graticule.services import issuer_keys
+from graticule.services import issuer_documents
 from graticule.services.oidc import ALGORITHMS, OpenIdTokens
 
 NOW = 1_000_000.0
@@ -398,14 +398,14 @@ async def test_a_discovery_that_leads_elsewhere_is_not_followed(
 async def test_an_issuer_that_does_not_answer_is_not_waited_for(
     reader: Reader, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(issuer_keys, "TIMEOUT_SECONDS", 0.1)
+    monkeypatch.setattr(issuer_documents, "TIMEOUT_SECONDS", 0.1)
     issuer.may_answer.clear()
     with pytest.raises(Unavailable):
         await asyncio.wait_for(reader().read(issuer.token()), 5)
 
 
 async def test_an_answer_without_end_is_not_read(reader: Reader, issuer: Issuer) -> None:
-    issuer.keys.append({"kty": "unknown", "padding": "x" * issuer_keys.MOST_BYTES})
+    issuer.keys.append({"kty": "unknown", "padding": "x" * issuer_documents.MOST_BYTES})
     with pytest.raises(Unavailable):
         await reader().read(issuer.token())
 

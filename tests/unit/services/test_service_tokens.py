@@ -15,7 +15,15 @@ from graticule.core.errors import ConfigurationError, Unauthenticated
 from graticule.core.ids import ClientId, PlatformId
 from graticule.core.models.platform import ClientRole
 from graticule.core.permissions import Caller
-from graticule.services.service_tokens import ALGORITHM, AUDIENCE, GATEWAY, ISSUER, ServiceTokens
+from graticule.services.service_tokens import (
+    ALGORITHM,
+    GATEWAY,
+    ISSUER,
+    TO_ORCHESTRATOR,
+    TO_SERVICES,
+    Receiver,
+    ServiceTokens,
+)
 
 KEY = "the key that the gateway and the orchestrator share, and that nobody else has"
 TOKENS = ServiceTokens(SecretStr(KEY))
@@ -43,7 +51,7 @@ def test_the_gateway_can_speak_for_itself_and_may_do_nothing() -> None:
 
 def signed(key: str = KEY, algorithm: str | None = ALGORITHM, without: str = "", **changes: Any) -> str:
     now = datetime.now(UTC)
-    claims = {"iss": ISSUER, "aud": AUDIENCE, "iat": now, "exp": now + timedelta(seconds=60)}
+    claims = {"iss": ISSUER, "aud": TO_ORCHESTRATOR.audience, "iat": now, "exp": now + timedelta(seconds=60)}
     claims |= {"name": "ada", "roles": ["admin"], "platform_id": None, "client_id": None, **changes}
     claims.pop(without, None)
     return jwt.encode(claims, key, algorithm=algorithm)
@@ -51,6 +59,17 @@ def signed(key: str = KEY, algorithm: str | None = ALGORITHM, without: str = "",
 
 def test_a_token_that_is_made_by_hand_would_count() -> None:
     assert TOKENS.read(signed()).name == "ada"
+
+
+@pytest.mark.parametrize("key", [KEY, KEY[::-1]], ids=["with one key for both", "with a key for each"])
+def test_a_token_for_one_process_does_not_count_at_another(key: str) -> None:
+    """Not even if someone has given both the same key."""
+    services = ServiceTokens(SecretStr(key), TO_SERVICES)
+    assert services.read(services.sign(ADA)) == ADA
+    refuse(services.sign(ADA))
+    with pytest.raises(Unauthenticated, match="not valid") as refused:
+        services.read(TOKENS.sign(ADA))
+    assert "GRATICULE_SERVE_KEY" in str(refused.value.hint)
 
 
 def seconds(offset: int) -> datetime:
@@ -106,9 +125,10 @@ def test_a_token_lives_for_a_minute() -> None:
 
 
 @pytest.mark.parametrize("short", ["", "secret", "x" * 31])
-def test_a_short_key_is_refused_and_not_shown(short: str) -> None:
-    with pytest.raises(ConfigurationError, match="32 bytes") as refused:
-        ServiceTokens(SecretStr(short))
+@pytest.mark.parametrize("receiver", [TO_ORCHESTRATOR, TO_SERVICES], ids=lambda each: each.audience)
+def test_a_short_key_is_refused_and_not_shown(short: str, receiver: Receiver) -> None:
+    with pytest.raises(ConfigurationError, match=f"{receiver.setting} is too short.*32 bytes") as refused:
+        ServiceTokens(SecretStr(short), receiver)
     assert not short or short not in f"{refused.value!r} {refused.value.hint}"
 
 
