@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import repositories
+from benchmarks import job_list, repositories
 from benchmarks.measure import Measurement, Part
 from benchmarks.raster.size import RasterPart, RasterSize
 from benchmarks.report import table, wide_console
@@ -18,11 +18,12 @@ from graticule.config import RunMode
 from graticule.core.log_format import LogFormat
 from graticule.logs import configure_logging
 
+JOB_LIST = "job-list"
 REPOSITORIES = "repositories"
 RASTER = "raster"  # all of its parts
 SERVING = "serving"
 VECTOR = "vector"
-CHOICES = [*Part, REPOSITORIES, RASTER, *RasterPart, SERVING, *ServingPart, VECTOR, *VectorPart]
+CHOICES = [*Part, JOB_LIST, REPOSITORIES, RASTER, *RasterPart, SERVING, *ServingPart, VECTOR, *VectorPart]
 QUICK_RASTER = RasterSize(side=4_000, many_tiles=512)
 QUICK_SERVING = ServingSize(side=2_048, features=10_000, addresses=50, requests=200, light_requests=500)
 QUICK_VECTOR = VectorSize(features=20_000, times=3)
@@ -34,6 +35,8 @@ def main() -> None:
     configure_logging("WARNING", LogFormat.CONSOLE, RunMode.ORCHESTRATOR)
     if parts := [part for part in Part if part in options.only]:
         asyncio.run(_engine(parts, options.rounds or (2 if options.quick else 5), quick=options.quick))
+    if JOB_LIST in options.only:
+        asyncio.run(job_list.run(wide_console(), quick=options.quick))
     if REPOSITORIES in options.only:
         asyncio.run(repositories.run(wide_console()))
     if rasters := [part for part in RasterPart if part in options.only or RASTER in options.only]:

@@ -1,25 +1,25 @@
 """`/api/v1/jobs`: submit jobs, look at them, cancel and retry them. Operators only."""
 
-from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Query, Response
 from fastapi.responses import PlainTextResponse
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from graticule.api.access import Operator, OperatorOnly
 from graticule.api.diagrams import MERMAID, GraphFormat, diagram
 from graticule.api.services import Jobs, Reader
 from graticule.core.errors import InvalidInput
-from graticule.core.ids import JobId, NodeId, WorkflowId
+from graticule.core.ids import NodeId
 from graticule.core.models import Event, Job
 from graticule.core.models.engine import EventType
 from graticule.core.models.fields import JobKey, JsonObject, NodeKey, Short
-from graticule.core.states import JobStatus, NodeStatus
+from graticule.core.states import NodeStatus
 from graticule.dag.graph import Graph
+from graticule.http.job_filters import JOBS, WantedJobs
 from graticule.http.paging import Cursor, Cursors, Limit, Page
 from graticule.http.problems import problem_responses
-from graticule.repositories.job_views import JobFilter, JobListItem, NodeListItem
+from graticule.repositories.job_views import JobListItem, NodeListItem
 from graticule.services.job_reading import JobDetail, NodeDetail, Timeline
 from graticule.services.jobs import Submission
 
@@ -36,7 +36,6 @@ IdempotencyKey = Annotated[
 Resubmit = Annotated[bool, Query(description="Resume the job that is found, if it has failed.")]
 After = Annotated[int, Query(ge=0, lt=2**63, description="Only events with a greater id.")]
 
-_JOBS: Cursors[tuple[datetime, JobId]] = Cursors(tuple[AwareDatetime, JobKey])
 _CHILDREN: Cursors[int] = Cursors(int)
 _EVENTS: Cursors[int] = Cursors(int)
 _SUBMITTED = {200: {"model": Job, "description": "The job was there already."}, **problem_responses(404, 409, 413)}
@@ -79,28 +78,11 @@ def _with_key(submission: Submission, key: str | None) -> Submission:
 
 @router.get("", responses=problem_responses(422))
 async def list_jobs(
-    reader: Reader,
-    *,
-    status: JobStatus | None = None,
-    workflow_id: Short | None = None,
-    correlation_id: Short | None = None,
-    submitted_by: Short | None = None,
-    created_after: Annotated[AwareDatetime | None, Query(description="Created at this time or later.")] = None,
-    created_before: Annotated[AwareDatetime | None, Query(description="Created before this time.")] = None,
-    limit: Limit = 50,
-    cursor: Cursor = None,
+    wanted: WantedJobs, reader: Reader, *, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[JobListItem]:
     """List jobs, newest first; results are left out."""
-    wanted = JobFilter(
-        status=status,
-        workflow_id=None if workflow_id is None else WorkflowId(workflow_id),
-        correlation_id=correlation_id,
-        submitted_by=submitted_by,
-        created_after=created_after,
-        created_before=created_before,
-    )
-    found = await reader.jobs(wanted, _JOBS.read(cursor), limit + 1)
-    return _JOBS.page(found, limit, lambda job: (job.created_at, job.job_id))
+    found = await reader.jobs(wanted, JOBS.read(cursor), limit + 1)
+    return JOBS.page(found, limit, lambda job: (job.created_at, job.job_id))
 
 
 @router.get("/{job_id}", responses=_NO_SUCH_JOB)

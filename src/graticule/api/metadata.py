@@ -28,8 +28,7 @@ async def layer_metadata(
     asset_id: AssetPath, ordinal: OrdinalPath, service: Metadata, caller: CallerWhoReads
 ) -> LayerDescribed:
     """Give the description of a version: title, keywords, licence, times, bands, style; and of features the columns."""
-    found = await service.read(AssetId(asset_id), ordinal, caller)
-    return found if caller.is_staff else found.model_copy(update={"updated_by": None})
+    return await service.read(AssetId(asset_id), ordinal, caller)
 
 
 @router.put("", responses=problem_responses(409, 413))

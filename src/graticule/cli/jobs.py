@@ -100,27 +100,35 @@ def watch(job: JobArgument, server: ServerAddress = None) -> None:
 
 
 def jobs(
+    *,
     status: Annotated[JobStatus | None, typer.Option(help="Only jobs that stand there.")] = None,
     workflow: Annotated[str | None, typer.Option(help="Only jobs of this workflow.")] = None,
+    search: Annotated[
+        str | None,
+        typer.Option(metavar="WORD", help="The beginning of a job's id; or its asset, request, key, submitter…"),
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most.")] = 20,
     server: ServerAddress = None,
     as_json: AsJson = False,
 ) -> None:
     """List jobs, newest first.
 
-    Example:
+    Examples:
 
       graticule jobs --status failed --workflow demo
+
+      graticule jobs --search 01a1def4
     """
     from graticule.client import calls, documents
 
-    wanted = calls.list_jobs(status=status, workflow_id=workflow, limit=page_size(limit))
+    wanted = calls.list_jobs(status=status, workflow_id=workflow, q=search, limit=page_size(limit))
     found = ask_all(server, documents(wanted), limit)
     if as_json:
         print_json(found)
         return
     if not found:
-        say("There is no such job." if status or workflow else "There is no job yet: `graticule submit demo --watch`.")
+        is_any = status is None and workflow is None and search is None
+        say("There is no job yet: `graticule submit demo --watch`." if is_any else "There is no such job.")
         return
     print_columns(("job", "workflow", "status", "created", "took", "error"), [_row(job) for job in found])
 

@@ -6,10 +6,10 @@ staff) cannot reach a partner by mistake, whatever the rows will have one day.
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Final, Self
+from typing import Annotated, Final, Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from graticule.core.exchange import PlatformStatus
 from graticule.core.ids import JobId, NodeId, WorkflowId
@@ -77,6 +77,38 @@ class StaffAsset(GeospatialAsset):
     """An asset with its newest version, for staff."""
 
     newest_version: VersionSummary | None = Field(None, description="The newest one that is not deleted.")
+
+
+class WaitingVersion(View):
+    """A version that was processed and waits for a decision, with what a reviewer needs to begin."""
+
+    asset_id: AssetKey
+    platform_id: str
+    platform_refs: JsonObject
+    data_type: DataType
+    clearance_state: ClearanceState
+    latest_approved_version_ordinal: int | None
+    asset_version: int = Field(description="The asset's `version`: send it as `expected_version` with the decision.")
+    version_ordinal: int
+    version_label: str
+    revision: int
+    approved_revision: int | None = Field(description="The revision in service; null when none is.")
+    bbox: list[float] | None = Field(description="West, south, east, north, in degrees.")
+    validation: Annotated[ValidationReport | None, BeforeValidator(ValidationReport.read)] = Field(
+        description="What was found in the file that was sent."
+    )
+    content_hash: str | None = Field(description="SHA-256 of the file that was sent.")
+    output_hash: str | None
+    title: str | None = Field(description="Of its description, if it has one.")
+    submitted_by: str | None = Field(description="Who sent it last, as far as that is known.")
+    waiting_since: datetime = Field(description="When its processing completed.")
+
+
+class ServedVersion(View):
+    """A version that is in service, and where."""
+
+    version_ordinal: int
+    service_urls: dict[str, str] = Field(description="As in the status of a request.")
 
 
 class OperatorStatus(PlatformStatus):

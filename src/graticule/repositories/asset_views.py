@@ -9,7 +9,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 from pydantic import BaseModel
 
-from graticule.core.asset_views import StaffAsset
+from graticule.core.asset_views import StaffAsset, WaitingVersion
 from graticule.core.ids import AssetId, JobId, PlatformId
 from graticule.core.models import AssetRevision, AssetVersion, Event, GeospatialAsset, PlatformRequest
 from graticule.core.models.engine import EventType
@@ -134,6 +134,21 @@ class AssetViews(Views):
         """Give the versions of an asset, newest first, also the deleted ones."""
         parameters = {"asset_id": asset_id, "before": before, "limit": limit}
         return await self._views(AssetVersion, "newest_versions_of_asset", parameters)
+
+    async def versions_in_service(
+        self, asset_id: AssetId, before: int | None = None, limit: int = 500
+    ) -> list[AssetVersion]:
+        """Give the versions of an asset that its addresses reach, newest first."""
+        parameters = {"asset_id": asset_id, "before": before, "limit": limit}
+        return await self._views(AssetVersion, "versions_in_service", parameters)
+
+    async def waiting(
+        self, after: tuple[datetime, AssetId, int] | None = None, limit: int = 50
+    ) -> list[WaitingVersion]:
+        """Give the versions that wait for a decision, the longest first, after the one that `after` names."""
+        waiting_since, asset_id, ordinal = after or (None, None, None)
+        parameters = {"after_at": waiting_since, "after_asset_id": asset_id, "after_ordinal": ordinal, "limit": limit}
+        return await self._views(WaitingVersion, "versions_that_wait", parameters)
 
     async def version(self, asset_id: AssetId, ordinal: int) -> AssetVersion | None:
         """Give one version."""

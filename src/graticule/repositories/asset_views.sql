@@ -159,6 +159,35 @@ WHERE asset_id = %(asset_id)s AND version_ordinal < coalesce(%(before)s::int, 21
 ORDER BY version_ordinal DESC
 LIMIT %(limit)s;
 
+-- name: versions_in_service
+-- Those that the addresses of their asset reach.
+SELECT version.*
+FROM dagapp.asset_versions AS version JOIN dagapp.geospatial_assets AS asset USING (asset_id)
+WHERE version.asset_id = %(asset_id)s AND version_ordinal < coalesce(%(before)s::int, 2147483647)
+  AND approved_revision IS NOT NULL AND version.deleted_at IS NULL AND asset.deleted_at IS NULL
+  AND (url_mode = 'all_versions' OR version_ordinal = latest_approved_version_ordinal)
+ORDER BY version_ordinal DESC
+LIMIT %(limit)s;
+
+-- name: versions_that_wait
+-- For a decision, the longest first.
+SELECT asset.asset_id, platform_id, platform_refs, data_type, clearance_state, latest_approved_version_ordinal,
+       asset.version AS asset_version, version.version_ordinal, version_label, revision, approved_revision, bbox,
+       validation, content_hash, output_hash, layer.title,
+       (SELECT submitted_by FROM dagapp.platform_requests WHERE request_id = version.last_request_id) AS submitted_by,
+       coalesce(processing_completed_at, version.updated_at) AS waiting_since
+FROM dagapp.asset_versions AS version
+JOIN dagapp.geospatial_assets AS asset USING (asset_id)
+LEFT JOIN dagapp.layer_metadata AS layer
+    ON layer.asset_id = version.asset_id AND layer.version_ordinal = version.version_ordinal
+WHERE approval_state = 'pending_review' AND processing_state = 'completed'
+  AND version.deleted_at IS NULL AND asset.deleted_at IS NULL
+  AND (coalesce(processing_completed_at, version.updated_at), version.asset_id, version.version_ordinal)
+      > (coalesce(%(after_at)s::timestamptz, '-infinity'), coalesce(%(after_asset_id)s::text, ''),
+         coalesce(%(after_ordinal)s::int, 0))
+ORDER BY coalesce(processing_completed_at, version.updated_at), version.asset_id, version.version_ordinal
+LIMIT %(limit)s;
+
 -- name: version_of_asset
 SELECT * FROM dagapp.asset_versions WHERE asset_id = %(asset_id)s AND version_ordinal = %(version_ordinal)s;
 

@@ -1,9 +1,10 @@
 """Jobs and nodes as people read them: lists without large values, progress, attempts, times."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import BaseModel, Field, JsonValue
 
@@ -11,11 +12,16 @@ from graticule.core.ids import JobId, NodeId, TaskId, WorkerId, WorkflowId
 from graticule.core.models import Job, Node, Workflow
 from graticule.core.models.engine import NodeType
 from graticule.core.states import JobStatus, MessageStatus, NodeStatus
+from graticule.repositories.errors import domain_errors
 from graticule.repositories.queries import load_queries
 from graticule.repositories.views import Views
 
 LARGE_BYTES: Final = 16 * 1024  # as the row stores it, compressed
 MOST_ATTEMPTS: Final = 100
+LISTS: Final = frozenset({"list_jobs_without_results", "list_jobs_by_text"})
+
+_BEGINNING: Final = re.compile(r"[0-9a-f]{4,64}")  # of a job's id
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 Omitted = Annotated[
     list[str], Field(default_factory=list, description="Fields that are too large for a list; read the thing itself.")
@@ -92,6 +98,22 @@ class JobFilter:
     submitted_by: str | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None
+    text: str | None = None  # the beginning of the job's id, or all of another word by which it is known
+
+    def parameters(self) -> dict[str, Any]:
+        """Give the values for the statements."""
+        text = self.text or ""
+        return {
+            "status": self.status,
+            "workflow_id": self.workflow_id,
+            "correlation_id": self.correlation_id,
+            "submitted_by": self.submitted_by,
+            "created_after": self.created_after,
+            "created_before": self.created_before,
+            "text": self.text,
+            "beginning": text if _BEGINNING.fullmatch(text) else None,
+            "request_id": text if _UUID.fullmatch(text) else None,
+        }
 
 
 class JobViews(Views):
@@ -99,24 +121,21 @@ class JobViews(Views):
 
     queries: ClassVar = load_queries("job_views.sql")
 
+    async def _rows(self, query: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Let lists be planned for their values: a plan for any values suits no filter."""
+        if query not in LISTS:
+            return await super()._rows(query, parameters)
+        with domain_errors(query.replace("_", " ")):
+            return await (await self._connection.execute(self.queries[query], parameters, prepare=False)).fetchall()
+
     async def jobs(
         self, wanted: JobFilter, before: tuple[datetime, JobId] | None = None, limit: int = 50
     ) -> list[JobListItem]:
         """Give jobs, newest first, after the one that `before` names."""
         created_at, job_id = before or (None, None)
-        parameters = {
-            "status": wanted.status,
-            "workflow_id": wanted.workflow_id,
-            "correlation_id": wanted.correlation_id,
-            "submitted_by": wanted.submitted_by,
-            "created_after": wanted.created_after,
-            "created_before": wanted.created_before,
-            "cursor_created_at": created_at,
-            "cursor_job_id": job_id,
-            "large": LARGE_BYTES,
-            "limit": limit,
-        }
-        return await self._views(JobListItem, "list_jobs_without_results", parameters)
+        parameters = {"cursor_created_at": created_at, "cursor_job_id": job_id, "large": LARGE_BYTES, "limit": limit}
+        query = "list_jobs_without_results" if wanted.text is None else "list_jobs_by_text"
+        return await self._views(JobListItem, query, parameters | wanted.parameters())
 
     async def job(self, job_id: JobId) -> OwnedJob | None:
         """Give one job in full."""

@@ -21,6 +21,67 @@ WHERE (%(status)s::dagapp.job_status IS NULL OR status = %(status)s)
 ORDER BY created_at DESC, job_id DESC
 LIMIT %(limit)s;
 
+-- name: list_jobs_by_text
+-- Each of the parts is found by an index of its own, or by walking from the newest where what is sought is common; of
+-- each the newest, and of all together the newest again. What cannot be the beginning of a job's id, or the id of a
+-- request, is null there.
+WITH wanted AS NOT MATERIALIZED (
+    SELECT * FROM dagapp.dag_jobs
+    WHERE (%(status)s::dagapp.job_status IS NULL OR status = %(status)s)
+      AND (%(workflow_id)s::text IS NULL OR workflow_id = %(workflow_id)s)
+      AND (%(correlation_id)s::text IS NULL OR correlation_id = %(correlation_id)s)
+      AND (%(submitted_by)s::text IS NULL OR submitted_by = %(submitted_by)s)
+      AND (%(created_after)s::timestamptz IS NULL OR created_at >= %(created_after)s)
+      AND (%(created_before)s::timestamptz IS NULL OR created_at < %(created_before)s)
+      AND (%(cursor_created_at)s::timestamptz IS NULL
+           OR (created_at, job_id) < (%(cursor_created_at)s, %(cursor_job_id)s::text))
+),
+found AS (
+    (SELECT created_at, job_id FROM wanted
+     WHERE job_id LIKE %(beginning)s::text || '%%'
+     ORDER BY created_at DESC, job_id DESC LIMIT %(limit)s)
+    UNION
+    (SELECT created_at, job_id FROM wanted
+     WHERE asset_id = %(text)s::text
+     ORDER BY created_at DESC, job_id DESC LIMIT %(limit)s)
+    UNION
+    (SELECT created_at, job_id FROM wanted
+     WHERE correlation_id = %(text)s::text
+     ORDER BY created_at DESC, job_id DESC LIMIT %(limit)s)
+    UNION
+    (SELECT created_at, job_id FROM wanted
+     WHERE submitted_by = %(text)s::text
+     ORDER BY created_at DESC, job_id DESC LIMIT %(limit)s)
+    UNION
+    (SELECT created_at, job_id FROM wanted
+     WHERE workflow_id = %(text)s::text
+     ORDER BY created_at DESC, job_id DESC LIMIT %(limit)s)
+    UNION
+    (SELECT created_at, job_id FROM wanted WHERE idempotency_key = %(text)s::text)
+    UNION
+    (SELECT job.created_at, job.job_id
+     FROM dagapp.platform_requests AS request JOIN wanted AS job USING (asset_id, version_ordinal)
+     WHERE request.request_id = %(request_id)s::uuid
+     ORDER BY job.created_at DESC, job.job_id DESC LIMIT %(limit)s)
+    UNION
+    (SELECT job.created_at, job.job_id
+     FROM dagapp.platforms
+     JOIN dagapp.platform_requests AS request USING (platform_id)
+     JOIN wanted AS job USING (asset_id, version_ordinal)
+     WHERE request.idempotency_key = %(text)s::text
+     ORDER BY job.created_at DESC, job.job_id DESC LIMIT %(limit)s)
+    ORDER BY created_at DESC, job_id DESC
+    LIMIT %(limit)s
+)
+SELECT job.job_id, workflow_id, workflow_version, workflow_hash, status, priority,
+       CASE WHEN pg_column_size(input_params) <= %(large)s THEN input_params ELSE '{}' END AS input_params,
+       CASE WHEN pg_column_size(input_params) <= %(large)s THEN '{}' ELSE '{input_params}'::text[] END AS omitted,
+       result_ref, error_message, correlation_id, submitted_by, callback_url, idempotency_key, traceparent, asset_id,
+       version_ordinal, purpose, owner_id, owner_epoch, cancel_requested_at, cancel_requested_by, job.created_at,
+       started_at, ended_at, updated_at
+FROM found JOIN dagapp.dag_jobs AS job USING (job_id)
+ORDER BY found.created_at DESC, found.job_id DESC;
+
 -- name: job_with_owner
 SELECT job.*, owner.heartbeat_at AS owner_heartbeat_at
 FROM dagapp.dag_jobs AS job LEFT JOIN dagapp.dag_orchestrators AS owner USING (owner_id)

@@ -6,6 +6,12 @@ WHERE %(before)s::bigint IS NULL OR event_id < %(before)s
 ORDER BY event_id DESC
 LIMIT %(limit)s;
 
+-- name: versions_of_workflow
+SELECT workflow_hash, version, created_at FROM dagapp.dag_workflows
+WHERE workflow_id = %(workflow_id)s
+ORDER BY created_at DESC
+LIMIT %(limit)s;
+
 -- name: jobs_looked_up
 -- Each of the parts is found by an index of its own; those whose parameter is null find nothing.
 WITH found AS (

@@ -37,6 +37,7 @@ from graticule.serve.tiles.gdal import set_up_process
 from graticule.serve.viewer import static_files
 from graticule.serve.zone import Zone
 from graticule.services.access import AccessService
+from graticule.services.service_tokens import TO_SERVICES, ServiceTokens
 
 MAX_BODY_BYTES: Final = 1024 * 1024
 EXPOSED: Final = ["ETag", "Link", "Content-Bbox", "Content-Crs", "X-Request-ID", "Retry-After"]
@@ -114,8 +115,9 @@ class _Serving:
         app.router.routes.append(Route("/stac", WithoutSlash(stac), include_in_schema=False))
         app.mount("/stac", stac)
         if self._audience is Audience.INTERNAL:
-            app.state.access = AccessService(self._database, self._settings)
-            app.state.service_tokens = None
+            tokens = ServiceTokens.of(self._settings.serve_key, TO_SERVICES)
+            app.state.access = AccessService(self._database, self._settings, service_tokens=tokens)
+            app.state.service_tokens = tokens
             app.state.rate_limits = RateLimits(self._settings.rate_limit_per_minute)
             app.mount("/preview", PreviewGate(self._resolver, Keeping(keeping.cache, "private, no-cache"), apps))
         app.user_middleware.append(Middleware(QueryLimit))  # the innermost: the others see its answers

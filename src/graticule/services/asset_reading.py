@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final, TypeVar
 from uuid import UUID
 
-from graticule.core.asset_views import PARTNER_EVENTS, OperatorStatus, StaffAsset
+from graticule.core.asset_views import PARTNER_EVENTS, OperatorStatus, ServedVersion, StaffAsset, WaitingVersion
 from graticule.core.errors import InvalidInput, NotFound
 from graticule.core.exchange import PlatformStatus, VersionInBrief
 from graticule.core.ids import AssetId, JobId, PlatformId
@@ -66,6 +66,31 @@ class AssetReader:
         """Give the versions of an asset, newest first, the deleted ones too, below the ordinal `before`."""
         async with self._of_asset(asset_id, caller) as views:
             return await views.versions(asset_id, before, limit)
+
+    async def in_service(
+        self,
+        asset_id: AssetId,
+        caller: Caller,
+        addresses: ServiceAddresses,
+        before: int | None = None,
+        limit: int = 500,
+    ) -> list[ServedVersion]:
+        """Give the versions of an asset that are in service and where, newest first, below the ordinal `before`."""
+        async with self._database.connection() as connection:
+            views = AssetViews(connection)
+            asset = await _visible_asset(views, asset_id, caller)
+            versions = await views.versions_in_service(asset_id, before, limit)
+        return [
+            ServedVersion(version_ordinal=each.version_ordinal, service_urls=addresses.of_version(asset, each))
+            for each in versions
+        ]
+
+    async def waiting(
+        self, after: tuple[datetime, AssetId, int] | None = None, limit: int = 50
+    ) -> list[WaitingVersion]:
+        """Give the versions of all partners that wait for a decision, the longest first: for staff."""
+        async with self._database.connection() as connection:
+            return await AssetViews(connection).waiting(after, limit)
 
     async def version(self, asset_id: AssetId, ordinal: int, caller: Caller) -> AssetVersion:
         """Give one version, also when it was deleted."""

@@ -73,20 +73,21 @@ class LayerMetadataService:
     async def read(self, asset_id: AssetId, version_ordinal: int, caller: Caller) -> LayerDescribed:
         """Give the description of a version; what the caller may not see is not there.
 
-        Features tell their columns even if nobody has described them.
+        One that nobody has described is at version 0; features tell their columns even then. Who wrote it is for staff.
         """
+        found = await self._described(asset_id, version_ordinal, caller)
+        return found if caller.is_staff else found.model_copy(update={"updated_by": None})
+
+    async def _described(self, asset_id: AssetId, version_ordinal: int, caller: Caller) -> LayerDescribed:
         key: dict[str, Any] = {"asset_id": asset_id, "version_ordinal": version_ordinal}
         async with self._database.connection() as connection:
             asset = await AssetRepository(connection).find(asset_id=asset_id)
             if asset is None or not caller.sees(asset.platform_id):
                 raise no_such_asset(asset_id)
-            version = await AssetVersionRepository(connection).find(**key)
+            version = await AssetVersionRepository(connection).get(**key)
             layers = LayerMetadataRepository(connection)
-            columns = await layers.columns(version.table_name if version else None)
-            if version is None or columns is None:
-                return LayerDescribed(**dict(await layers.get(**key)))
             said = await layers.find(**key) or _not_described(version)
-            return LayerDescribed(**dict(said), columns=columns)
+            return LayerDescribed(**dict(said), columns=await layers.columns(version.table_name))
 
     async def write(
         self, asset_id: AssetId, version_ordinal: int, description: LayerDescription, caller: Caller

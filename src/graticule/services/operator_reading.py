@@ -4,10 +4,13 @@ from typing import Final
 
 from pydantic import BaseModel, Field
 
-from graticule.core.models import Event, PlatformRequest
+from graticule.core.errors import NotFound
+from graticule.core.ids import WorkflowHash, WorkflowId
+from graticule.core.models import Event, PlatformRequest, Workflow
 from graticule.repositories.database import Database
 from graticule.repositories.job_views import JobListItem
-from graticule.repositories.operator_views import LookupKey, OperatorViews
+from graticule.repositories.operator_views import LookupKey, OperatorViews, WorkflowVersion
+from graticule.repositories.workflows import WorkflowRepository
 
 MOST_FOUND: Final = 100
 
@@ -29,6 +32,19 @@ class OperatorReader:
         """Give events of all jobs and assets, newest first, below the given event id."""
         async with self._database.connection() as connection:
             return await OperatorViews(connection).newest_events(before, limit)
+
+    async def workflow_versions(self, workflow_id: WorkflowId) -> list[WorkflowVersion]:
+        """Give the versions of a workflow that jobs ran, newest first."""
+        async with self._database.connection() as connection:
+            return await OperatorViews(connection).workflow_versions(workflow_id, MOST_FOUND)
+
+    async def workflow_version(self, workflow_id: WorkflowId, workflow_hash: WorkflowHash) -> Workflow:
+        """Give one version of a workflow that jobs ran."""
+        async with self._database.connection() as connection:
+            found = await WorkflowRepository(connection).find(workflow_hash=workflow_hash)
+        if found is None or found.workflow_id != workflow_id:
+            raise NotFound(f"No job has run the version {workflow_hash} of the workflow {workflow_id}.")
+        return found
 
     async def lookup(self, key: LookupKey) -> Lookup:
         """Find the work orders and jobs that have to do with a key."""

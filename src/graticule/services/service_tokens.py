@@ -1,5 +1,6 @@
-"""The gateway's word for its caller: a token that it signs, and that the orchestrator believes for a minute."""
+"""The gateway's word for its caller: a token that it signs for one other process, which believes it for a minute."""
 
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -14,7 +15,6 @@ from graticule.core.permissions import Caller
 
 HEADER: Final = "X-Service-Token"
 ISSUER: Final = "graticule-gateway"
-AUDIENCE: Final = "graticule-orchestrator"
 ALGORITHM: Final = "HS256"
 LIFE: Final = timedelta(seconds=60)
 LEEWAY: Final = timedelta(seconds=10)  # the clocks of two machines
@@ -35,28 +35,42 @@ class _Claims(BaseModel):
     client_id: Short | None
 
 
-class ServiceTokens:
-    """Signs and reads service tokens with the key that the gateway and the orchestrator share."""
+@dataclass(frozen=True, slots=True)
+class Receiver:
+    """A process that believes the gateway: each has a key of its own, so that none can speak to another."""
 
-    def __init__(self, key: SecretStr) -> None:
+    audience: str
+    name: str
+    setting: str  # that holds the key
+
+
+TO_ORCHESTRATOR: Final = Receiver("graticule-orchestrator", "the orchestrator", "GRATICULE_SERVICE_KEY")
+TO_SERVICES: Final = Receiver("graticule-serve", "the services", "GRATICULE_SERVE_KEY")
+
+
+class ServiceTokens:
+    """Signs and reads service tokens with the key that the gateway shares with one other process."""
+
+    def __init__(self, key: SecretStr, receiver: Receiver = TO_ORCHESTRATOR) -> None:
         if len(key.get_secret_value().encode()) < SHORTEST_KEY_BYTES:
             raise ConfigurationError(
-                f"GRATICULE_SERVICE_KEY is too short: a key needs at least {SHORTEST_KEY_BYTES} bytes.",
-                hint="Make one with `openssl rand -base64 48`, the same for the gateway and the orchestrator.",
+                f"{receiver.setting} is too short: a key needs at least {SHORTEST_KEY_BYTES} bytes.",
+                hint=f"Make one with `openssl rand -base64 48`, the same for the gateway and {receiver.name}.",
             )
         self._key = key
+        self._receiver = receiver
 
     @classmethod
-    def of(cls, key: SecretStr | None) -> "ServiceTokens | None":
+    def of(cls, key: SecretStr | None, receiver: Receiver = TO_ORCHESTRATOR) -> "ServiceTokens | None":
         """Give None when no key is set."""
-        return None if key is None else cls(key)
+        return None if key is None else cls(key, receiver)
 
     def sign(self, caller: Caller) -> str:
         """Give a token that speaks for a caller, for a minute."""
         now = datetime.now(UTC)
         claims = {
             "iss": ISSUER,
-            "aud": AUDIENCE,
+            "aud": self._receiver.audience,
             "iat": now,
             "exp": now + LIFE,
             "name": caller.name,
@@ -73,7 +87,8 @@ class ServiceTokens:
         except (jwt.InvalidTokenError, ValidationError) as error:
             raise Unauthenticated(
                 "The service token is not valid.",
-                hint="The gateway and the orchestrator need the same GRATICULE_SERVICE_KEY, and clocks that agree.",
+                hint=f"The gateway and {self._receiver.name} need the same {self._receiver.setting},"
+                " and clocks that agree.",
                 detail=type(error).__name__,
             ) from None
         return Caller(
@@ -89,7 +104,7 @@ class ServiceTokens:
             self._key.get_secret_value(),
             algorithms=[ALGORITHM],
             issuer=ISSUER,
-            audience=AUDIENCE,
+            audience=self._receiver.audience,
             leeway=LEEWAY,
             options={"require": ["exp", "iat", "iss", "aud"]},
         )

@@ -180,6 +180,16 @@ async def test_requests_are_listed_by_index(planning: Connection, wanted: Reques
     assert plans.scanned == []
 
 
+async def test_the_queue_of_reviewers_is_read_from_its_front(planning: Connection) -> None:
+    plans = Plans(AssetViews, planning)
+    first = await plans.views.waiting(limit=10)
+    last = first[-1]
+    assert await plans.views.waiting((last.waiting_since, last.asset_id, last.version_ordinal), 10)
+    assert plans.scanned == []
+    assert "asset_versions_waiting" in plans.indexes
+    assert not [node for node in plans.nodes if node["Node Type"] in {"Sort", "Bitmap Heap Scan"}]
+
+
 async def test_each_question_is_answered_by_index(planning: Connection) -> None:
     row = await (await planning.execute("SELECT now() AS now")).fetchone()
     now = (row or {})["now"]

@@ -12,6 +12,7 @@ from psycopg.types.json import Jsonb
 from tests.conftest import TestDatabase
 from tests.integration.repositories.rows import HASH, LATER, NOW
 
+from graticule.repositories.job_views import JobFilter
 from graticule.repositories.queries import load_queries
 
 # Enough rows that a scan would cost more: 100 jobs with history, of which few are active.
@@ -22,11 +23,12 @@ FILL: tuple[LiteralString, ...] = (
     """,
     """
     INSERT INTO dagapp.dag_jobs (job_id, workflow_id, workflow_version, workflow_hash, status, ended_at, owner_id,
-                                 created_at, idempotency_key)
+                                 created_at, idempotency_key, correlation_id, submitted_by)
     SELECT 'job-' || n, 'flow_' || n %% 7, '1', %(hash)s,
            (CASE WHEN n %% 100 = 0 THEN 'running' ELSE 'completed' END)::dagapp.job_status,
            CASE WHEN n %% 100 = 0 THEN NULL ELSE %(now)s::timestamptz END, 'owner-' || n %% 4,
-           %(now)s::timestamptz + n * interval '1 second', 'key-' || n
+           %(now)s::timestamptz + n * interval '1 second', 'key-' || n, 'batch-' || n / 20,
+           CASE WHEN n <= 400 THEN 'old' WHEN n %% 100 = 0 THEN 'rare' ELSE 'common' END
     FROM generate_series(1, 4000) n
     """,
     """
@@ -110,8 +112,9 @@ NEXT_TASK = (
     " ORDER BY priority DESC, available_at, task_id LIMIT 5 FOR UPDATE SKIP LOCKED"
 )
 LIST_JOBS = _query("job_views.sql", "list_jobs_without_results")
+LIST_BY_TEXT = _query("job_views.sql", "list_jobs_by_text")
 FIRST_PAGE: dict[str, Any] = {
-    **dict.fromkeys(("status", "workflow_id", "correlation_id", "submitted_by", "created_after", "created_before")),
+    **JobFilter().parameters(),
     "cursor_created_at": None,
     "cursor_job_id": None,
     "limit": 50,
@@ -150,6 +153,11 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
         {**LATER_PAGE, "workflow_id": "flow_3"},
         "dag_jobs_workflow_id_created_at_job_id_idx",
     ),
+    "jobs of one who submitted long ago": (
+        LIST_JOBS,
+        {**FIRST_PAGE, "submitted_by": "old"},
+        "dag_jobs_submitted_by_created_at_job_id_idx",
+    ),
 }
 
 
@@ -157,6 +165,30 @@ def test_each_question_uses_its_index(full: psycopg.Connection[TupleRow], subtes
     for name, (query, parameters, index) in CASES.items():
         with subtests.test(name):
             assert _explained(full, query, parameters)[0] == {index}
+
+
+# What a word finds, by the index of its part.
+WORDS = {
+    "4e4e": "dag_jobs_beginning",
+    "0123456789abcdef0123456789abcdef": "dag_jobs_asset_id_version_ordinal_idx",
+    "batch-7": "dag_jobs_correlation_id_idx",
+    "key-7": "dag_jobs_idempotency_key_idx",
+    "old": "dag_jobs_submitted_by_created_at_job_id_idx",
+    "flow_3": "dag_jobs_workflow_id_created_at_job_id_idx",
+    "6f1f6b0e-5d5b-4d5c-9f66-0b8f0f5f2a11": "platform_requests_pkey",
+}
+
+
+@pytest.mark.parametrize("more", [{}, {"status": "running"}, {"workflow_id": "flow_1"}], ids=str)
+@pytest.mark.parametrize("page", [FIRST_PAGE, LATER_PAGE], ids=["first", "later"])
+def test_jobs_are_found_by_a_word_without_reading_all_of_them(
+    full: psycopg.Connection[TupleRow], subtests: pytest.Subtests, page: dict[str, Any], more: dict[str, Any]
+) -> None:
+    for word, index in WORDS.items():
+        with subtests.test(word):
+            used, _ = _explained(full, LIST_BY_TEXT, {**page, **JobFilter(text=word).parameters(), **more})
+            assert "all of dag_jobs" not in used
+            assert more or index in used
 
 
 def test_the_next_tasks_come_in_the_order_of_the_index_without_a_sort(full: psycopg.Connection[TupleRow]) -> None:

@@ -73,7 +73,8 @@ async def test_a_description_is_kept_whole_and_told_of(service: LayerMetadataSer
     first = await written(service, **FULL)
     assert first.model_dump(include={*FULL}) == FULL
     assert (first.version, first.updated_by) == (1, "Rita")
-    assert dict(await service.read(ASSET, 0, PARTNER)) == {**dict(first), "columns": None}
+    assert dict(await service.read(ASSET, 0, REVIEWER)) == {**dict(first), "columns": None}
+    assert (await service.read(ASSET, 0, PARTNER)).updated_by is None
     second = await written(service, **{**FULL, "title": "Heights", "style": None})
     assert (second.version, second.title, second.style, second.created_at) == (2, "Heights", None, first.created_at)
     assert await told(connection) == [
@@ -82,14 +83,16 @@ async def test_a_description_is_kept_whole_and_told_of(service: LayerMetadataSer
     ]
 
 
+async def test_what_nobody_describes_has_an_empty_description(service: LayerMetadataService) -> None:
+    found = await service.read(ASSET, 0, PARTNER)
+    assert (found.version, found.title, found.keywords, found.columns) == (0, None, [], None)
+
+
 async def test_features_tell_their_columns_even_if_nobody_describes_them(
     service: LayerMetadataService, connection: Connection, a_table: None
 ) -> None:
-    with pytest.raises(NotFound):
-        await service.read(ASSET, 0, PARTNER)
     await connection.execute("UPDATE dagapp.asset_versions SET table_name = 'never_was'")
-    with pytest.raises(NotFound):
-        await service.read(ASSET, 0, PARTNER)
+    assert (await service.read(ASSET, 0, PARTNER)).columns is None
     await connection.execute("UPDATE dagapp.asset_versions SET table_name = 'described_v0'")
     columns = [
         {"name": "area_m2", "field": "Area (m²)", "type": "double precision"},

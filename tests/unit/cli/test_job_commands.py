@@ -118,6 +118,14 @@ def test_jobs_are_listed_over_several_pages(home: Path) -> None:
     assert json.loads(graticule(home, FakeApi({"GET /api/v1/jobs": page(job())}), "jobs", "--json").out) == [job()]
 
 
+def test_jobs_are_searched_by_a_word(home: Path) -> None:
+    api = FakeApi({"GET /api/v1/jobs": page()})
+    result = graticule(home, api, "jobs", "--search", "01a1def4")
+    assert (result.code, result.out) == (0, "")
+    assert "There is no such job." in result.err
+    assert [request.url.params["q"] for request in api.asked] == ["01a1def4"]
+
+
 def test_no_job_at_all_is_told_with_what_to_do(home: Path) -> None:
     result = graticule(home, FakeApi({"GET /api/v1/jobs": page()}), "jobs")
     assert (result.code, result.out) == (0, "")

@@ -11,13 +11,16 @@ from graticule.client.call import Call, change, either, get, with_key
 from graticule.client.calls.assets import AssetFilters, asset_query
 from graticule.client.models import OperatorReceipt, Page, PlatformReceipt
 from graticule.core.asset_views import (
+    LayerDescribed,
     OperatorStatus,
     PartnerAsset,
     PartnerEvent,
     PartnerRequest,
     PartnerRevision,
     PartnerVersion,
+    ServedVersion,
     StaffAsset,
+    WaitingVersion,
 )
 from graticule.core.exchange import (
     Approval,
@@ -129,6 +132,21 @@ def get_asset(asset_id: str) -> Call[Asset]:
 def list_asset_versions(asset_id: str, *, limit: int | None = None) -> Call[Page[Version]]:
     """List the versions of an asset, newest first, the deleted ones too."""
     return get(Page[Version], f"{ASSET}/versions", {"limit": limit}, asset_id=asset_id)
+
+
+def get_layer_metadata(asset_id: str, ordinal: int) -> Call[LayerDescribed]:
+    """Give the description of a version; of features, their columns too."""
+    return get(LayerDescribed, f"{ASSET}/versions/{{ordinal}}/metadata", asset_id=asset_id, ordinal=ordinal)
+
+
+def list_asset_services(asset_id: str, *, limit: int | None = None) -> Call[Page[ServedVersion]]:
+    """List the versions of an asset that are in service, newest first, with their addresses."""
+    return get(Page[ServedVersion], f"{ASSET}/services", {"limit": limit}, asset_id=asset_id)
+
+
+def list_reviews(*, limit: int | None = None) -> Call[Page[WaitingVersion]]:
+    """List the versions that wait for a decision, the longest waiting first: for staff."""
+    return get(Page[WaitingVersion], "/api/reviews", {"limit": limit})
 
 
 def list_asset_revisions(

@@ -45,9 +45,10 @@ def list_jobs(
     submitted_by: str | None = None,
     created_after: datetime | None = None,
     created_before: datetime | None = None,
+    q: str | None = None,
     limit: int | None = None,
 ) -> Call[Page[JobListItem]]:
-    """List jobs, newest first, without their results."""
+    """List jobs, newest first, without their results; `q` is a word by which one is known, as the start of its id."""
     query = {
         "status": status,
         "workflow_id": workflow_id,
@@ -55,6 +56,7 @@ def list_jobs(
         "submitted_by": submitted_by,
         "created_after": created_after,
         "created_before": created_before,
+        "q": q,
         "limit": limit,
     }
     return get(Page[JobListItem], "/api/v1/jobs", query)

@@ -226,6 +226,12 @@ class AssetVersion(Row):
                 comment="What needs attention, newest first.",
             ),
             Index(
+                ("(coalesce(processing_completed_at, updated_at))", "asset_id", "version_ordinal"),
+                where="approval_state = 'pending_review' AND processing_state = 'completed' AND deleted_at IS NULL",
+                name="asset_versions_waiting",
+                comment="What waits for a decision, the longest first.",
+            ),
+            Index(
                 (
                     (
                         "(box(point(CASE WHEN bbox[1] > bbox[3] THEN -180 ELSE bbox[1] END, bbox[2]),"
