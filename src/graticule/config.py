@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import quote, urlencode
 
-from pydantic import AliasChoices, AnyHttpUrl, Field, Secret, SecretStr, ValidationInfo, field_validator
+from pydantic import AfterValidator, AliasChoices, AnyHttpUrl, Field, Secret, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from graticule.core.audience import Audience
@@ -67,6 +67,15 @@ class HttpAddress(Secret[AnyHttpUrl]):
         return str(shown)
 
 
+def _tiles_template(value: str) -> str:
+    """Refuse what is no address of tiles: its host is named in a header of the console, and browsers ask it."""
+    is_address = re.fullmatch(r"https?://[A-Za-z0-9.-]+(:\d{1,5})?/[!-~]*", value) is not None
+    if not is_address or any(part not in value for part in ("{z}", "{x}", "{y}")):
+        raise ValueError("not an address of tiles; write https://host/{z}/{x}/{y}.png")
+    return value
+
+
+TilesTemplate = Annotated[str, Field(max_length=1024), AfterValidator(_tiles_template)]
 ContainerName = Annotated[str, Field(pattern=r"^[A-Za-z0-9$][A-Za-z0-9_.-]{0,62}$")]
 
 
@@ -167,6 +176,13 @@ class Settings(BaseSettings):
     oidc_role_claim: str = Field("roles", description="The claim that holds our roles.")
     oidc_platform_claim: str = Field("platform_id", description="The claim that names a submitter's platform.")
     oidc_name_claim: str = Field("sub", description="The claim under which deeds are recorded.")
+    oidc_client_id: str | None = Field(
+        None, min_length=1, max_length=255, description="As whom people sign in to the console at the issuer."
+    )
+    oidc_client_secret: SecretStr | None = Field(None, description="Its secret; without one, PKCE alone proves it.")
+    oidc_scopes: str = Field("openid profile", max_length=1024, description="What is asked of the issuer.")
+    oidc_label: str = Field("Sign in with your organization", max_length=64, description="The button that leads there.")
+    session_minutes: int = Field(480, ge=1, le=7 * 24 * 60, description="How long one is signed in to the console.")
     rate_limit_per_minute: int = Field(600, ge=1, description="Requests that one client may make in a minute.")
     gateway_max_body_bytes: int = Field(1024 * 1024, ge=1024, description="The largest body that the gateway takes.")
 
@@ -178,9 +194,16 @@ class Settings(BaseSettings):
         default_factory=dict, description="Further processes that operators reach: `worker=http://host:8002,serve=…`."
     )
     public_url: HttpAddress | None = Field(None, description="The gateway's address as partners know it.")
+    console_base_map: TilesTemplate | None = Field(
+        None, description="Tiles below the console's maps: `https://host/{z}/{x}/{y}.png`; unset: coastlines."
+    )
+    console_base_map_attribution: str = Field("", max_length=500, description="To whom the base map is owed.")
 
     # The services
     serve_audience: Audience = Field(Audience.INTERNAL, description="For whom `graticule serve` shows the data.")
+    serve_key: SecretStr | None = Field(
+        None, description="What the gateway signs with when it asks the services in a caller's name."
+    )
     serve_url: HttpAddress | None = Field(None, description="The address of the tile, feature and STAC services.")
     external_serve_url: HttpAddress | None = Field(None, description="The address of those for the public.")
     serve_concurrency: int | None = Field(

@@ -157,6 +157,7 @@ def test_no_process_inherits_the_secrets_of_others_and_an_admin_key_that_is_set_
     """With an existing server, too, a process gets the address that it needs, and no more."""
     secret = {
         "GRATICULE_ADMIN_KEY": "secret-admin-key",
+        "GRATICULE_OIDC_CLIENT_SECRET": "secret-of-the-client",
         "POSTGRES_PASSWORD": "secret-password-1",
         "GRATICULE_POSTGRES_PASSWORD": "secret-password-2",
     }
@@ -164,7 +165,8 @@ def test_no_process_inherits_the_secrets_of_others_and_an_admin_key_that_is_set_
     up = start_up(folder / "home", **addresses, **secret).until_ready()
     owner = str(conninfo_to_dict(database.url())["password"])
     kept = {file.stem: file.read_text().strip() for file in up.home.glob("*.key")}
-    for process, known in (("gateway", {kept["service"], secret["GRATICULE_ADMIN_KEY"]}), ("worker", set[str]())):
+    of_gateway = {kept["service"], secret["GRATICULE_ADMIN_KEY"], secret["GRATICULE_OIDC_CLIENT_SECRET"]}
+    for process, known in (("gateway", of_gateway), ("worker", set[str]())):
         environment = up.child(process).environment
         assert "service" in environment
         assert {value for value in (owner, *kept.values(), *secret.values()) if value in environment} == known

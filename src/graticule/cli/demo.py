@@ -30,6 +30,7 @@ NO_EXTRA: Final = (
 )
 GO_ON: Final = """
   Start it to stay:    {command} up (the gateway: {gateway}, the services: {services})
+  Use the console:     then open {gateway} in a browser, and sign in with the admin key: {key}
   Look at the maps:    then open the addresses of the maps above in a browser
   See what was made:   {command} asset list
   Send data yourself:  put a file into {bronze}, and see "The first partner" in README.md
@@ -61,12 +62,14 @@ async def _demo(settings: "Settings") -> None:
         else:
             await tell_story(running, LocalStorage.of(settings), await samples)
     done(f"Everything is stopped after {time.monotonic() - began:.0f} s; the data stays in {running.home}.")
-    _show_ways_on(settings.storage_folder / CONTAINER)
+    _show_ways_on(settings.storage_folder / CONTAINER, running.admin_key.place)
 
 
-def _show_ways_on(bronze: Path) -> None:
+def _show_ways_on(bronze: Path, key: Path | str) -> None:
+    """Tell what to do next; of the key only where it is kept."""
     places = {"gateway": f"http://127.0.0.1:{GATEWAY_PORT}", "services": f"http://127.0.0.1:{SERVE_PORT}"}
-    told = GO_ON.format(command=_own_command(), bronze=os.path.relpath(bronze), **places)
+    places |= {"bronze": os.path.relpath(bronze), "key": os.path.relpath(key) if isinstance(key, Path) else key}
+    told = GO_ON.format(command=_own_command(), **places)
     out.print(told, soft_wrap=True)
 
 

@@ -36,6 +36,8 @@ NOT_INHERITED = frozenset(
         "GRATICULE_RUN_MODE",
         "GRATICULE_OWNER_DATABASE_URL",
         "GRATICULE_ADMIN_KEY",
+        "GRATICULE_OIDC_CLIENT_SECRET",
+        "GRATICULE_SERVE_KEY",
         "GRATICULE_SERVICE_KEY",
         "GRATICULE_WEBHOOK_SECRET",
         "GRATICULE_WORKER_TOKEN",
@@ -216,7 +218,10 @@ def kept_secret(given: SecretStr | None, path: Path) -> str:
 
 
 def _environments(settings: Settings, running: Installation, urls: DatabaseUrls) -> Mapping[str, dict[str, str]]:
-    """Give each process what it may know: those that read partners' files no keys, and each of the logins its own."""
+    """Give each process what it may know, and each of the logins its own.
+
+    Those that read partners' files have no keys but that by which the services believe the gateway.
+    """
     shared = {name: value for name, value in os.environ.items() if name.upper() not in NOT_INHERITED}
     shared["GRATICULE_HOME"] = str(running.home)
     token = settings.worker_token
@@ -230,6 +235,9 @@ def _environments(settings: Settings, running: Installation, urls: DatabaseUrls)
         "GRATICULE_ADMIN_KEY": running.admin_key.value,
         "GRATICULE_SERVICE_KEY": kept_secret(settings.service_key, running.home / "service.key"),
     }
+    viewing = {}
+    if running.serve is not None or settings.serve_key is not None:
+        viewing["GRATICULE_SERVE_KEY"] = kept_secret(settings.serve_key, running.home / "serve.key")
     orchestrator = {
         "GRATICULE_DATABASE_URL": urls.orchestrator,
         "GRATICULE_OWNER_DATABASE_URL": urls.owner,
@@ -240,11 +248,13 @@ def _environments(settings: Settings, running: Installation, urls: DatabaseUrls)
         "GRATICULE_ORCHESTRATOR_URL": running.orchestrator,
         "GRATICULE_PROXY_TARGETS": ",".join(_targets(settings, running)),
     }
+    if settings.oidc_client_secret is not None:
+        gateway["GRATICULE_OIDC_CLIENT_SECRET"] = settings.oidc_client_secret.get_secret_value()
     return {
         "orchestrator": shared | reporting | callers | orchestrator,
-        "gateway": shared | callers | gateway,
+        "gateway": shared | callers | viewing | gateway,
         "worker": shared | reporting | {"GRATICULE_DATABASE_URL": urls.worker},
-        "serve": shared | addresses | {"GRATICULE_DATABASE_URL": urls.serve},
+        "serve": shared | addresses | viewing | {"GRATICULE_DATABASE_URL": urls.serve},
     }
 
 

@@ -79,6 +79,7 @@ def _tell(running: "Installation", seconds: float) -> None:
     """Say where everything is; the new admin key is shown once, and only to a person."""
     done(f"Ready after {seconds:.1f} s.")
     lines = {
+        "console": f"{running.gateway} (sign in with the admin key)",
         "gateway": running.gateway,
         "orchestrator": running.orchestrator,
         "workers": ", ".join(running.workers) or "none",

@@ -1,7 +1,7 @@
 """`/api/admin/…`: how the installation is, as the gateway sees it. Operators only."""
 
 import asyncio
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field, JsonValue
@@ -9,20 +9,16 @@ from pydantic import BaseModel, Field, JsonValue
 from graticule.core.errors import GraticuleError
 from graticule.core.models import Event
 from graticule.core.states import JobStatus
-from graticule.dag.graph import InputSpec
-from graticule.dag.problems import Problem
 from graticule.gateway.proxy import ProxyHealth, TheProxy
 from graticule.gateway.services import ForOperators, Jobs, Statistics, TheSettings
-from graticule.gateway.status import JOB_CURSORS
-from graticule.handlers.registry import known_handlers
 from graticule.http.callers import CallerWhoOperates
+from graticule.http.job_filters import JOBS
 from graticule.http.paging import Cursor, Cursors, Limit, Page
 from graticule.http.problems import problem_responses
 from graticule.repositories.job_views import JobFilter, JobListItem
 from graticule.repositories.operations import OrchestratorNow, ProcessState, WorkerNow
 from graticule.services.readiness import ReadinessService
 from graticule.services.statistics import StatisticsService
-from graticule.services.workflow_library import WorkflowLibrary, load, workflow_folders
 
 ACTIVE: Final = (JobStatus.PENDING, JobStatus.RUNNING)
 
@@ -49,23 +45,6 @@ class InstallationHealth(BaseModel):
     orchestrators: list[OrchestratorNow]
     workers: list[WorkerNow]
     targets: ProxyHealth
-
-
-class WorkflowSummary(BaseModel):
-    """A workflow that can be submitted."""
-
-    workflow_id: str
-    name: str
-    version: str
-    description: str
-    inputs: dict[str, InputSpec]
-    workflow_hash: str
-
-
-class WorkflowPage(Page[WorkflowSummary]):
-    """The workflows, and the problems of files: those with an error did not load."""
-
-    problems: list[Problem]
 
 
 @router.get("/health")
@@ -96,10 +75,10 @@ async def active_jobs(
     jobs: Jobs, caller: CallerWhoOperates, *, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[JobListItem]:
     """List the jobs that are pending or running, newest first."""
-    before = JOB_CURSORS.read(cursor)
+    before = JOBS.read(cursor)
     found = [job for status in ACTIVE for job in await jobs.jobs(JobFilter(status=status), before, limit + 1)]
     found.sort(key=lambda job: (job.created_at, job.job_id), reverse=True)
-    return JOB_CURSORS.page(found, limit, lambda job: (job.created_at, job.job_id))
+    return JOBS.page(found, limit, lambda job: (job.created_at, job.job_id))
 
 
 @router.get("/recent-events")
@@ -111,12 +90,6 @@ async def recent_events(
     return _EVENTS.page(found, limit, lambda event: event.event_id or 0)
 
 
-@router.get("/workflows")
-async def workflows(settings: TheSettings, caller: CallerWhoOperates) -> WorkflowPage:
-    """List the workflows as an orchestrator with these settings loads them, and the problems of files."""
-    return _page(await asyncio.to_thread(load, workflow_folders(settings), known_handlers()))
-
-
 async def _database(readiness: ReadinessService) -> DatabaseHealth:
     try:
         return DatabaseHealth(ok=True, detail={**await readiness.database(), **await readiness.schema()})
@@ -126,18 +99,3 @@ async def _database(readiness: ReadinessService) -> DatabaseHealth:
 
 async def _processes(statistics: StatisticsService) -> tuple[list[OrchestratorNow], list[WorkerNow]]:
     return await statistics.orchestrators(), await statistics.workers()
-
-
-def _page(library: WorkflowLibrary) -> WorkflowPage:
-    items: list[Any] = [
-        WorkflowSummary(
-            workflow_id=graph.workflow_id,
-            name=graph.name,
-            version=graph.version,
-            description=graph.description,
-            inputs=graph.inputs,
-            workflow_hash=graph.content_hash,
-        )
-        for _, graph in sorted(library.graphs.items())
-    ]
-    return WorkflowPage(items=items, problems=list(library.problems))

@@ -4,17 +4,26 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Path, Query
 
-from graticule.core.asset_views import PartnerAsset, PartnerEvent, PartnerRevision, PartnerVersion, StaffAsset
+from graticule.core.asset_views import (
+    LayerDescribed,
+    PartnerAsset,
+    PartnerEvent,
+    PartnerRevision,
+    PartnerVersion,
+    ServedVersion,
+    StaffAsset,
+)
 from graticule.core.exchange import AssetChange, ClearanceChange, Ordinal, UrlModeChange
 from graticule.core.models import AssetRevision, AssetVersion, Event
 from graticule.core.models.fields import AssetKey
 from graticule.gateway.forwarding import Forward
 from graticule.gateway.seen import change_for, for_staff
-from graticule.gateway.services import Assets
+from graticule.gateway.services import Assets, Metadata, TheSettings
 from graticule.http.asset_filters import ASSETS, EVENTS, REVISIONS, VERSIONS, WantedAssets
 from graticule.http.callers import CallerWhoReads, CallerWhoRemoves, CallerWhoReviews
 from graticule.http.paging import Cursor, Limit, Page
 from graticule.http.problems import problem_responses
+from graticule.services.service_addresses import ServiceAddresses
 
 router = APIRouter(prefix="/api/assets", tags=["assets"], responses=problem_responses(401, 403, 422, 429, 503))
 
@@ -55,6 +64,30 @@ async def list_versions(
     if caller.is_staff:
         return Page[AssetVersion](items=[for_staff(version, caller) for version in page.items], next=page.next)
     return Page[PartnerVersion](items=[PartnerVersion.of(version) for version in page.items], next=page.next)
+
+
+@router.get("/{asset_id}/versions/{version_ordinal}/metadata", responses=_NO_SUCH_ASSET)
+async def layer_metadata(
+    asset_id: AssetPath, version_ordinal: OrdinalPath, service: Metadata, caller: CallerWhoReads
+) -> LayerDescribed:
+    """Give the description of a version: title, keywords, licence, times, bands, style; and of features the columns."""
+    return await service.read(asset_id, version_ordinal, caller)
+
+
+@router.get("/{asset_id}/services", responses=_NO_SUCH_ASSET)
+async def list_services(
+    asset_id: AssetPath,
+    reader: Assets,
+    settings: TheSettings,
+    caller: CallerWhoReads,
+    *,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Page[ServedVersion]:
+    """List the versions of an asset that are in service, newest first, with their addresses."""
+    addresses = ServiceAddresses.of(settings)
+    found = await reader.in_service(asset_id, caller, addresses, VERSIONS.read(cursor), limit + 1)
+    return VERSIONS.page(found, limit, lambda version: version.version_ordinal)
 
 
 @router.get("/{asset_id}/revisions", responses=_NO_SUCH_ASSET)

@@ -1,13 +1,15 @@
 """`/api/proxy/…`: operators reach the configured processes behind the gateway, and nothing else. Operators only.
 
-What goes through is a choice, never a remainder: of a request's and of an answer's headers only those named here are
-passed on. The caller's credentials stay here; to the orchestrator goes a service token that speaks for the caller.
+What goes through is a choice, never a remainder: of a request's and of an answer's headers only those named are passed
+on. The caller's credentials stay here; where a target believes us, a service token speaks for the caller.
 """
 
 import asyncio
 import re
 import time
 from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Annotated, Any, Final, Literal, Self, cast
 from urllib.parse import quote
 
@@ -18,13 +20,15 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from graticule.core.cancellation import end_tasks
-from graticule.core.errors import InvalidInput, NotFound, Unavailable
+from graticule.core.errors import GraticuleError, InvalidInput, NotFound, Unavailable
 from graticule.core.permissions import Caller
 from graticule.gateway.forwarding import (
     ANSWER_SECONDS,
     CONNECT_SECONDS,
     CONNECTIONS,
+    SET_SERVICE_KEY,
     Orchestrator,
+    Sign,
     is_plain,
     trace_headers,
 )
@@ -92,6 +96,18 @@ class ProxyHealth(BaseModel):
     targets: dict[str, TargetHealth]
 
 
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """The way from a route of ours to a target: what goes along, and where the answers seem to come from."""
+
+    target: str
+    root: str  # our address of all that the target has
+    sent_on: tuple[str, ...] = SENT_ON
+    sent_back: tuple[str, ...] = SENT_BACK
+    sign: Sign | None = None  # makes the token that speaks for the caller
+    on_refusal: str | None = None  # the hint for whoever runs us when the target does not believe our word
+
+
 class Proxy:
     """Passes requests on to the configured targets, for as long as the application runs."""
 
@@ -108,6 +124,7 @@ class Proxy:
             limits=httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=20),
             follow_redirects=False,
             trust_env=False,
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # what one caller is given is no other's
             verify=any(each.scheme == "https" for each in self._targets.values()),  # else no certificates are loaded
         )
         return self
@@ -123,41 +140,56 @@ class Proxy:
             raise Unavailable("The gateway is not running yet, or not any more.")
         return self._client
 
-    async def pass_on(self, target: str, path: str, request: Request, caller: Caller) -> "PassedOn":
+    def has(self, target: str) -> bool:
+        """Tell whether a target is configured."""
+        return target in self._targets
+
+    def passage(self, target: str) -> Passage:
+        """Give the way by which operators reach a target; only the orchestrator is told who they are."""
+        root = f"{PREFIX}/{target}"
+        if target != ORCHESTRATOR:
+            return Passage(target, root)
+        return Passage(target, root, sign=self._orchestrator.token, on_refusal=SET_SERVICE_KEY)
+
+    async def pass_on(self, passage: Passage, path: str, request: Request, caller: Caller) -> "PassedOn":
         """Send a request on, and give the answer as it comes in."""
-        base = self._targets.get(target)
+        base = self._targets.get(passage.target)
         if base is None:
-            raise NotFound(f"There is no target '{target[:64]}'.", hint="`GET /api/proxy/health` lists the targets.")
+            raise NotFound(
+                f"There is no target '{passage.target[:64]}'.", hint="`GET /api/proxy/health` lists the targets."
+            )
         listens = EVENT_STREAM in request.headers.get("accept", "")
         sent = self.client.build_request(
             request.method,
             _address(base, path, request),
-            headers=self._headers(target, request, caller),
+            headers=_headers_on(passage, request, caller),
             content=request.stream() if _has_body(request) else None,
             timeout=httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS, read=None if listens else ANSWER_SECONDS),
         )
-        answer = await self._answer(target, sent)
-        if _is_event_stream(answer) and not self._streams:
-            await answer.aclose()
-            raise InvalidInput("Event streams are not passed on here.", hint="Ask for the events in pages.")
-        return PassedOn(answer, target, base, request.app.state.stopping)
+        answer = await self._answer(passage, sent)
+        return PassedOn(answer, passage, base, request.app.state.stopping)
 
-    def _headers(self, target: str, request: Request, caller: Caller) -> dict[str, str]:
-        sent = {name: request.headers[name] for name in SENT_ON if name in request.headers}
-        if strange := [name for name, value in sent.items() if not is_plain(value)]:
-            raise InvalidInput(f"The header {strange[0]} is not passed on.", hint="Write it in printable ASCII.")
-        sent |= {"accept-encoding": "identity", "user-agent": "graticule-gateway", **trace_headers(request)}
-        if target == ORCHESTRATOR:
-            sent[HEADER] = self._orchestrator.token(caller)
-        return sent
-
-    async def _answer(self, target: str, sent: httpx.Request) -> httpx.Response:
+    async def _answer(self, passage: Passage, sent: httpx.Request) -> httpx.Response:
         try:
-            return await self.client.send(sent, stream=True)
+            answer = await self.client.send(sent, stream=True)
         except httpx.TransportError as error:
             raise Unavailable(
-                f"The target '{target}' does not answer.", hint="Try again.", detail=repr(error)
+                f"The target '{passage.target}' does not answer.", hint="Try again.", detail=repr(error)
             ) from error
+        if refusal := self._refusal(passage, answer):
+            await answer.aclose()
+            raise refusal
+        return answer
+
+    def _refusal(self, passage: Passage, answer: httpx.Response) -> GraticuleError | None:
+        """Say why an answer is not passed on."""
+        if answer.status_code == 401 and passage.on_refusal is not None:  # the caller is known here: it is about us
+            return Unavailable(
+                f"The target '{passage.target}' does not accept this gateway's service token.", hint=passage.on_refusal
+            )
+        if _is_event_stream(answer) and not self._streams:
+            return InvalidInput("Event streams are not passed on here.", hint="Ask for the events in pages.")
+        return None
 
     async def health(self) -> ProxyHealth:
         """Ask all targets at once whether they are alive."""
@@ -183,10 +215,10 @@ class Proxy:
 class PassedOn(StreamingResponse):
     """A target's answer on its way to the caller; it ends when either goes, or when the gateway stops."""
 
-    def __init__(self, answer: httpx.Response, target: str, base: httpx.URL, stopping: asyncio.Event) -> None:
+    def __init__(self, answer: httpx.Response, passage: Passage, base: httpx.URL, stopping: asyncio.Event) -> None:
         chunks = answer.aiter_raw()
         body = _until_stopped(chunks, stopping) if _is_event_stream(answer) else chunks
-        super().__init__(body, answer.status_code, _headers_back(answer, target, base))
+        super().__init__(body, answer.status_code, _headers_back(answer, passage, base))
         self._answer = answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -239,14 +271,23 @@ def _address(base: httpx.URL, path: str, request: Request) -> httpx.URL:
         raise InvalidInput("This address is not passed on.", hint="Shorten it, and percent-encode the query.") from None
 
 
-def _headers_back(answer: httpx.Response, target: str, base: httpx.URL) -> dict[str, str]:
-    location = _location(answer, target, base)
+def _headers_on(passage: Passage, request: Request, caller: Caller) -> dict[str, str]:
+    asked = {name: request.headers[name] for name in passage.sent_on if name in request.headers}
+    if strange := [name for name, value in asked.items() if not is_plain(value)]:
+        raise InvalidInput(f"The header {strange[0]} is not passed on.", hint="Write it in printable ASCII.")
+    spoken = {} if passage.sign is None else {HEADER: passage.sign(caller)}
+    ours = {"user-agent": "graticule-gateway", **trace_headers(request), **spoken}
+    return {"accept-encoding": "identity", **asked, **ours}
+
+
+def _headers_back(answer: httpx.Response, passage: Passage, base: httpx.URL) -> dict[str, str]:
+    location = _location(answer, passage, base)
     answer.headers.encoding = "latin-1"  # as they will be encoded again
-    kept = {name: answer.headers[name] for name in SENT_BACK if name in answer.headers}
+    kept = {name: answer.headers[name] for name in passage.sent_back if name in answer.headers}
     return {**kept, **ADDED, **({} if location is None else {"Location": location})}
 
 
-def _location(answer: httpx.Response, target: str, base: httpx.URL) -> str | None:
+def _location(answer: httpx.Response, passage: Passage, base: httpx.URL) -> str | None:
     """Give where a target leads to, as it is reached from here; None when that is not within the target."""
     try:
         there = answer.url.join(answer.headers.get("location", ""))
@@ -258,7 +299,7 @@ def _location(answer: httpx.Response, target: str, base: httpx.URL) -> str | Non
     if not there.path.startswith(root):
         return None
     raw = there.raw_path.decode("ascii").removeprefix(quote(root))
-    return f"{PREFIX}/{target}/{raw}"
+    return f"{passage.root}/{raw}"
 
 
 def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
@@ -286,7 +327,7 @@ async def pass_on(
     target: Target, path: TargetPath, request: Request, proxy: TheProxy, caller: CallerWhoOperates
 ) -> PassedOn:
     """Forward a request to a configured target, and give its answer."""
-    return await proxy.pass_on(target, path, request, caller)
+    return await proxy.pass_on(proxy.passage(target), path, request, caller)
 
 
 _ANSWERS: Final[dict[int | str, dict[str, Any]]] = {

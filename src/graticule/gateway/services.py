@@ -7,6 +7,7 @@ from fastapi import Depends, Request
 from graticule.config import Settings
 from graticule.services.asset_reading import AssetReader
 from graticule.services.job_reading import JobReader
+from graticule.services.layer_metadata import LayerMetadataService
 from graticule.services.operator_reading import OperatorReader
 from graticule.services.platforms import PlatformService
 from graticule.services.statistics import StatisticsService
@@ -18,6 +19,10 @@ def _settings(request: Request) -> Settings:
 
 def _assets(request: Request) -> AssetReader:
     return cast("AssetReader", request.app.state.assets)
+
+
+def _metadata(request: Request) -> LayerMetadataService:
+    return cast("LayerMetadataService", request.app.state.metadata)
 
 
 def _platforms(request: Request) -> PlatformService:
@@ -38,6 +43,7 @@ def _operator_reader(request: Request) -> OperatorReader:
 
 TheSettings = Annotated[Settings, Depends(_settings)]
 Assets = Annotated[AssetReader, Depends(_assets)]
+Metadata = Annotated[LayerMetadataService, Depends(_metadata)]
 Platforms = Annotated[PlatformService, Depends(_platforms)]
 Jobs = Annotated[JobReader, Depends(_jobs)]
 Statistics = Annotated[StatisticsService, Depends(_statistics)]

@@ -3,24 +3,22 @@
 It works with every orchestrator down.
 """
 
-from datetime import datetime
 from typing import Annotated, Final
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Query
-from pydantic import AwareDatetime
 
 from graticule.core.errors import InvalidInput
-from graticule.core.ids import JobId, WorkflowId
 from graticule.core.models import Event
 from graticule.core.models.engine import EventType
 from graticule.core.models.fields import AssetKey, JobKey, NodeKey, Short
-from graticule.core.states import JobStatus, NodeStatus
+from graticule.core.states import NodeStatus
 from graticule.gateway.services import ForOperators, Jobs, Statistics
 from graticule.http.callers import CallerWhoOperates
+from graticule.http.job_filters import JOBS, WantedJobs
 from graticule.http.paging import Cursor, Cursors, Limit, Page
 from graticule.http.problems import problem_responses
-from graticule.repositories.job_views import JobFilter, JobListItem, NodeListItem
+from graticule.repositories.job_views import JobListItem, NodeListItem
 from graticule.repositories.operator_views import LookupKey
 from graticule.services import statistics
 from graticule.services.job_reading import JobDetail
@@ -29,7 +27,6 @@ from graticule.services.operator_reading import Lookup
 router = APIRouter(prefix="/api/status", tags=["status"], responses=problem_responses(401, 403, 422, 429, 503))
 
 JobPath = Annotated[JobKey, Path(description="The job.")]
-JOB_CURSORS: Final[Cursors[tuple[datetime, JobId]]] = Cursors(tuple[AwareDatetime, JobKey])
 
 _CHILDREN: Final[Cursors[int]] = Cursors(Annotated[int, Query(ge=0, lt=2**31)])
 _EVENTS: Final[Cursors[int]] = Cursors(Annotated[int, Query(ge=0, lt=2**63)])
@@ -80,29 +77,11 @@ async def list_events(
 
 @router.get("/jobs")
 async def list_jobs(
-    jobs: Jobs,
-    caller: CallerWhoOperates,
-    *,
-    status: JobStatus | None = None,
-    workflow_id: Short | None = None,
-    correlation_id: Short | None = None,
-    submitted_by: Short | None = None,
-    created_after: Annotated[AwareDatetime | None, Query(description="Created at this time or later.")] = None,
-    created_before: Annotated[AwareDatetime | None, Query(description="Created before this time.")] = None,
-    limit: Limit = 50,
-    cursor: Cursor = None,
+    wanted: WantedJobs, jobs: Jobs, caller: CallerWhoOperates, *, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[JobListItem]:
     """List jobs, newest first; results are left out."""
-    wanted = JobFilter(
-        status=status,
-        workflow_id=None if workflow_id is None else WorkflowId(workflow_id),
-        correlation_id=correlation_id,
-        submitted_by=submitted_by,
-        created_after=created_after,
-        created_before=created_before,
-    )
-    found = await jobs.jobs(wanted, JOB_CURSORS.read(cursor), limit + 1)
-    return JOB_CURSORS.page(found, limit, lambda job: (job.created_at, job.job_id))
+    found = await jobs.jobs(wanted, JOBS.read(cursor), limit + 1)
+    return JOBS.page(found, limit, lambda job: (job.created_at, job.job_id))
 
 
 @router.get("/stats")

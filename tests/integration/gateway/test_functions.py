@@ -12,7 +12,8 @@ import pytest
 from azure.functions import AsgiFunctionApp, AuthLevel, HttpRequest, HttpResponse
 from starlette.types import Message, Receive, Scope, Send
 from tests.conftest import TestDatabase
-from tests.integration.gateway.front import NOWHERE, address, headers_of, settings_of
+from tests.integration.gateway.browsers import CONSOLE
+from tests.integration.gateway.front import NOWHERE, address, headers_of, key_of, settings_of
 
 from graticule.config import DatabaseUrl
 from graticule.core.errors import ConfigurationError
@@ -42,11 +43,18 @@ class Host:
         assert trigger.route == "/{*route}"
         self._function: Called = function.get_user_function()
 
-    async def ask(self, who: str | None, path: str, method: str = "GET", body: Any = None) -> HttpResponse:
+    async def ask(
+        self, who: str | None, path: str, method: str = "GET", body: Any = None, **headers: str
+    ) -> HttpResponse:
         request = HttpRequest(
             method=method,
             url=f"https://gateway.example{path}",
-            headers={"Content-Type": "application/json", "X-Forwarded-For": "1.2.3.4, 5.6.7.8:999", **headers_of(who)},
+            headers={
+                "Content-Type": "application/json",
+                "X-Forwarded-For": "1.2.3.4, 5.6.7.8:999",
+                **headers_of(who),
+                **headers,
+            },
             params={},
             body=b"" if body is None else json.dumps(body).encode(),
         )
@@ -87,6 +95,17 @@ async def test_changes_are_forwarded_from_there_too(host: Host) -> None:
     body = {"clearance_level": "ouo"}
     answer = await host.ask("reviewer", f"/api/assets/{'0' * 32}/clearance", "POST", body)
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+
+
+async def test_one_can_sign_in_to_the_console_and_it_is_told_that_nothing_is_live(host: Host) -> None:
+    answer = await host.ask(None, "/api/session", "POST", {"api_key": key_of("partner")}, **CONSOLE)
+    view = json.loads(answer.get_body())
+    assert (view["caller"]["name"], view["live"]) == ("partner", False)
+    cookie = answer.headers["set-cookie"]
+    assert cookie.startswith("__Host-graticule_session=")
+    assert "; Secure" in cookie
+    again = await host.ask(None, "/api/platforms", Cookie=cookie.partition(";")[0])
+    assert [each["platform_id"] for each in json.loads(again.get_body())["items"]] == ["ddh"]
 
 
 async def test_the_lifespan_runs_once_however_many_requests_come_first() -> None:

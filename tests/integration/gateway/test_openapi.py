@@ -47,6 +47,7 @@ ENDLESS: Final = ("/events/stream",)
 SLOW: Final = ("/bootstrap/deploy", "/bootstrap/migrate", "/bootstrap/rebuild")
 NO_CREDENTIAL: Final = frozenset(
     {"/", "/livez", "/readyz", "/health", "/api/livez", "/api/readyz", "/api/gateway/health"}
+    | {"/api/session", "/api/session/oidc", "/api/session/oidc/callback"}
 )
 
 
@@ -84,7 +85,9 @@ def in_a_thread(database: TestDatabase, home: Path) -> Iterator[dict[str, str]]:
     async def serve() -> None:
         settings = settings_of(home)
         async with running_api(settings, database) as api, served(api) as orchestrator:
-            forwarding = settings_of(home, orchestrator_url=address(orchestrator))
+            # The orchestrator stands for the services: it has none of their paths, and says so as they would.
+            targets = {"serve": address(orchestrator)}
+            forwarding = settings_of(home, orchestrator_url=address(orchestrator), proxy_targets=targets)
             async with running_front(forwarding, database) as front, served(front.app) as gateway:
                 addresses.update(gateway=gateway, orchestrator=orchestrator)
                 ready.set()

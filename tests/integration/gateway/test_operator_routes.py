@@ -141,8 +141,41 @@ async def test_the_workflows_are_listed_with_the_problems_of_files(database: Tes
     (tmp_path / "broken.yaml").write_text("workflow: [")
     async with running_front(settings_of(tmp_path, workflows=str(tmp_path)), database) as front:
         found = await front.get("operator", "/api/admin/workflows")
+        (tmp_path / "broken.yaml").write_text("workflow_id: mended\nname: M\nversion: 1\nnodes: {a: {type: start}}")
+        assert found != await front.get("operator", "/api/admin/workflows"), "a file that changes is read anew"
     assert {"echo_test", "vector_ingest"} <= {each["workflow_id"] for each in found["items"]}
     assert [problem for problem in found["problems"] if problem["file"].endswith("broken.yaml")]
+
+
+async def test_a_workflow_is_shown_with_the_versions_that_jobs_ran(front: Front) -> None:
+    listed = {each["workflow_id"]: each for each in (await front.get("operator", "/api/admin/workflows"))["items"]}
+    path = "/api/admin/workflows/echo_test"
+    before = await front.get("operator", path)
+    assert before["versions"] == []
+    assert {name: before[name] for name in listed["echo_test"]} == listed["echo_test"]
+    job = await submit(front)
+    front.execute(
+        "INSERT INTO dagapp.dag_workflows (workflow_hash, workflow_id, version, name, definition, created_at)"
+        " VALUES (repeat('0', 64), 'echo_test', '0', 'Of old', '{\"nodes\": {}}', '2020-01-01Z'),"
+        " (repeat('1', 64), 'another', '1', 'Another', '{}', now())"
+    )
+    versions = (await front.get("operator", path))["versions"]
+    assert [each["workflow_hash"] for each in versions] == [job["workflow_hash"], "0" * 64]
+    ran = await front.get("operator", f"{path}/versions/{job['workflow_hash']}")
+    same = ("workflow_hash", "workflow_id", "version", "name", "graph")
+    assert {name: ran[name] for name in same} == {name: before[name] for name in same}
+    assert ran["created_at"] == versions[0]["created_at"]
+    assert await front.get("operator", f"{path}/versions/{'0' * 64}") == {
+        "workflow_hash": "0" * 64,
+        "workflow_id": "echo_test",
+        "version": "0",
+        "name": "Of old",
+        "graph": {"nodes": {}},
+        "created_at": "2020-01-01T00:00:00Z",
+    }
+    for missing in (f"{path}/versions/{'1' * 64}", f"{path}/versions/{'2' * 64}", "/api/admin/workflows/echo_tset"):
+        problem_of(await front.ask("operator", "GET", missing), 404, "not_found")
+    problem_of(await front.ask("operator", "GET", f"{path}/versions/x"), 422)
 
 
 async def test_no_secret_is_shown_with_the_settings(database: TestDatabase, tmp_path: Path) -> None:

@@ -7,8 +7,6 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi import FastAPI, Request, Response
-from fastapi.responses import StreamingResponse
 from pydantic import SecretStr
 from tests.conftest import TestDatabase
 from tests.integration.gateway.front import (
@@ -25,52 +23,12 @@ from tests.integration.gateway.front import (
     served,
     settings_of,
 )
+from tests.integration.gateway.targets import Target
 
 from graticule.core.models.platform import ClientRole
 from graticule.services.service_tokens import HEADER, ServiceTokens
 
 LIMIT = 4096
-
-
-class Target:
-    """A process behind the gateway that notes what reaches it."""
-
-    def __init__(self) -> None:
-        self.app = FastAPI()
-        self.app.add_api_route("/{path:path}", self.answer, methods=["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"])
-        self.requests: list[Request] = []
-        self.bodies: list[bytes] = []
-        self.gone = asyncio.Event()
-        self.more = asyncio.Event()
-        self.address = ""
-
-    async def answer(self, request: Request, path: str) -> Response:
-        self.requests.append(request)
-        if path.endswith("events"):
-            return StreamingResponse(self._events(), media_type="text/event-stream")
-        self.bodies.append(await request.body())
-        if path.endswith("moved"):
-            return Response(status_code=307, headers={"Location": request.query_params["to"]})
-        headers = {
-            "Set-Cookie": "a=b",
-            "X-Frame-Options": "ALLOWALL",
-            "Cache-Control": "public, max-age=600",
-            "Server": "secret/1.0",
-            "Connection": "X-Secret",
-            "X-Secret": "1",
-            "ETag": '"e"',
-            "WWW-Authenticate": "Basic",
-        }
-        return Response(b"<p>hello</p>", 418 if path.endswith("teapot") else 200, headers, media_type="text/html")
-
-    async def _events(self) -> AsyncIterator[bytes]:
-        try:
-            yield b"data: 1\n\n"
-            await self.more.wait()
-            yield b"data: 2\n\n"
-            await asyncio.Event().wait()
-        finally:
-            self.gone.set()
 
 
 @pytest.fixture
@@ -132,6 +90,12 @@ async def test_answers_keep_our_headers_and_bring_few_of_their_own(front: Front)
     assert answer.headers["content-type"].startswith("text/html")
     assert not {"set-cookie", "server", "x-secret", "connection", "www-authenticate"} & set(answer.headers)
     assert (await front.ask("operator", "GET", "/api/proxy/serve/teapot")).status_code == 418
+
+
+async def test_an_orchestrator_that_does_not_believe_the_gateway_is_no_fault_of_the_caller(front: Front) -> None:
+    problem = problem_of(await front.ask("operator", "GET", "/api/proxy/orchestrator/stranger"), 503, "unavailable")
+    assert "GRATICULE_SERVICE_KEY" in problem["hint"]
+    assert (await front.ask("operator", "GET", "/api/proxy/serve/stranger")).status_code == 401
 
 
 async def test_redirects_are_passed_on_and_lead_nowhere_else(front: Front, target: Target) -> None:

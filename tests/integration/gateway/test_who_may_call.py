@@ -16,6 +16,7 @@ from tests.integration.gateway.front import FLAT, WHO, Front, headers_of
 
 from graticule.core.models.platform import ClientRole
 from graticule.core.permissions import ALLOWED, Deed
+from graticule.http.sessions import CONSOLE_HEADER
 
 PARTNERS: Final = frozenset({"partner", "stranger"})
 EVERYONE: Final = frozenset({None, *WHO})
@@ -42,6 +43,13 @@ PROBES: Final[Table] = {
 GATEWAY: Final[Table] = {
     **PROBES,
     "GET /": EVERYONE,
+    "GET /static/{path}": EVERYONE,
+    "HEAD /static/{path}": EVERYONE,
+    "GET /api/session": EVERYONE,
+    "POST /api/session": EVERYONE,  # who shows a key there
+    "DELETE /api/session": EVERYONE,
+    "GET /api/session/oidc": EVERYONE,
+    "GET /api/session/oidc/callback": EVERYONE,
     "GET /api/livez": EVERYONE,
     "GET /api/readyz": EVERYONE,
     "GET /api/gateway/health": EVERYONE,
@@ -59,8 +67,11 @@ GATEWAY: Final[Table] = {
     "GET /api/assets": READS,
     "GET /api/assets/{asset_id}": READS,
     "GET /api/assets/{asset_id}/versions": READS,
+    "GET /api/assets/{asset_id}/versions/{version_ordinal}/metadata": READS,
+    "GET /api/assets/{asset_id}/services": READS,
     "GET /api/assets/{asset_id}/revisions": READS,
     "GET /api/assets/{asset_id}/history": READS,
+    "GET /api/reviews": INSPECTS,
     "POST /api/assets/{asset_id}/clearance": REVIEWS,
     "PATCH /api/assets/{asset_id}": REVIEWS,
     "DELETE /api/assets/{asset_id}/versions/{version_ordinal}": REMOVES,
@@ -82,6 +93,10 @@ GATEWAY: Final[Table] = {
     "GET /api/admin/active-jobs": OPERATES,
     "GET /api/admin/recent-events": OPERATES,
     "GET /api/admin/workflows": OPERATES,
+    "GET /api/admin/workflows/{workflow_id}": OPERATES,
+    "GET /api/admin/workflows/{workflow_id}/versions/{workflow_hash}": OPERATES,
+    "GET /api/view/{path}": INSPECTS,
+    "HEAD /api/view/{path}": INSPECTS,
     "GET /storage/{path}": EVERYONE,  # who has an address that was signed
     "HEAD /storage/{path}": EVERYONE,
 }
@@ -211,13 +226,15 @@ async def test_each_route_opens_to_those_of_the_table_alone(
         return Response(status_code=REACHED)
 
     monkeypatch.setattr(fastapi.routing, "run_endpoint_function", reached)
+    front.app.state.open_id_sign_in = object()  # without an issuer there is no way to it
     app, table = (front.app, GATEWAY) if process == "gateway" else (front.api, ORCHESTRATOR)
     wrong = []
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://it") as client:  # type: ignore[arg-type]
         for row, allowed in table.items():
             method, path = row.split(" ")
             for who in (None, *WHO):
-                answer = await client.request(method, PARAMETER.sub("0", path), headers=headers_of(who))
+                headers = {**headers_of(who), CONSOLE_HEADER: "1"}
+                answer = await client.request(method, PARAMETER.sub("0", path), headers=headers)
                 if answer.status_code not in expected(row, who, allowed):
                     wrong.append((row, who, answer.status_code))
     assert wrong == []

@@ -1,0 +1,1 @@
+"""The console: the page that people use in their browsers, as the gateway gives it out."""
