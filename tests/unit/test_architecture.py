@@ -159,21 +159,24 @@ def test_type_errors_are_refused(project: Path, tmp_path: Path) -> None:
 def stub_tools(tmp_path: Path) -> Path:
     """Give an environment whose tools note that they were called, and fail when they are told to."""
     (tmp_path / "bin").mkdir()
-    for name in ("ruff", "mypy", "lint-imports"):
+    for name in ("ruff", "mypy", "lint-imports", "python"):
         tool = tmp_path / "bin" / name
         tool.write_text(f'#!/bin/sh\necho "{name} $*"\ntest "{name} $1" != "$FAILS"\n')
         tool.chmod(0o755)
     return tmp_path
 
 
-@pytest.mark.parametrize("fails", ["nothing", "ruff check", "ruff format", "mypy ", "lint-imports "])
+@pytest.mark.parametrize(
+    "fails", ["nothing", "ruff check", "ruff format", "mypy ", "lint-imports ", "python scripts/console.py"]
+)
 def test_make_lint_runs_every_tool_and_fails_when_one_does(stub_tools: Path, fails: str) -> None:
     command = ["make", "--no-print-directory", "lint", f"VENV={stub_tools}", "PYTHON=true"]
     found = subprocess.run(
         command, cwd=REPOSITORY, env=os.environ | {"FAILS": fails}, capture_output=True, text=True, check=False
     )
     calls = [line.strip() for line in found.stdout.splitlines()]
-    assert calls == ["ruff check .", "ruff format --check .", "mypy", "lint-imports"], found.stderr
+    console = "python scripts/console.py check"
+    assert calls == ["ruff check .", "ruff format --check .", "mypy", "lint-imports", console], found.stderr
     assert (found.returncode == 0) == (fails == "nothing")
 
 

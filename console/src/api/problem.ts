@@ -1,0 +1,38 @@
+/** What the gateway refuses, as it tells it: RFC 9457 problem documents. */
+
+import { shared } from '../texts/shared'
+
+export interface Fault {
+  loc: (string | number)[]
+  message: string
+}
+
+export class Problem extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    readonly hint: string | null = null,
+    readonly faults: Fault[] = [],
+  ) {
+    super(message)
+    this.name = 'Problem'
+  }
+
+  /** Whether nothing answered at all. */
+  get isUnreachable(): boolean {
+    return this.status === 0
+  }
+}
+
+export async function problemOf(response: Response): Promise<Problem> {
+  const told = (await response.json().catch(() => null)) ?? {}
+  const faults = Array.isArray(told.errors) ? (told.errors as Fault[]) : []
+  return new Problem(
+    response.status,
+    typeof told.code === 'string' ? told.code : String(response.status),
+    typeof told.detail === 'string' ? told.detail : shared.failed(response.status),
+    typeof told.hint === 'string' ? told.hint : null,
+    faults,
+  )
+}

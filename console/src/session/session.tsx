@@ -1,0 +1,84 @@
+/** Who is signed in, and what they may do. What one may not do is not offered; the gateway refuses it in any case. */
+
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { createContext, use, useCallback, useEffect, useMemo, useState, type ReactNode } from 'react'
+
+import { content, gateway, onSignedOut } from '../api/client'
+import type { components } from '../api/gateway'
+import { Loading, ProblemNotice } from '../ui/notices'
+
+export type SessionView = components['schemas']['SessionView']
+export type Caller = NonNullable<SessionView['caller']>
+export type Deed = Caller['deeds'][number]
+
+interface Session {
+  view: SessionView
+  caller: Caller | null
+  /** Whether a session was there and is not any more. */
+  ended: boolean
+  may(deed: Deed): boolean
+  signIn(apiKey: string): Promise<void>
+  signOut(): Promise<void>
+}
+
+const Context = createContext<Session | null>(null)
+const KEY = ['session']
+
+export function SessionProvider({ children }: { children: ReactNode }) {
+  const client = useQueryClient()
+  const [ended, setEnded] = useState(false)
+  const { data, error, refetch } = useQuery({
+    queryKey: KEY,
+    queryFn: () => content(gateway.GET('/api/session')),
+    staleTime: Infinity,
+  })
+
+  const become = useCallback(
+    (view: SessionView, isOver: boolean) => {
+      client.removeQueries({ predicate: (query) => query.queryKey[0] !== KEY[0] })
+      client.setQueryData(KEY, view)
+      setEnded(isOver)
+    },
+    [client],
+  )
+
+  useEffect(
+    () =>
+      onSignedOut(() => {
+        const view = client.getQueryData<SessionView>(KEY)
+        if (view?.caller) become({ ...view, caller: null }, true)
+      }),
+    [client, become],
+  )
+
+  const session = useMemo<Session | null>(() => {
+    if (!data) return null
+    return {
+      view: data,
+      caller: data.caller,
+      ended,
+      may: (deed) => data.caller?.deeds.includes(deed) ?? false,
+      signIn: async (apiKey) =>
+        become(await content(gateway.POST('/api/session', { body: { api_key: apiKey } })), false),
+      signOut: async () => {
+        await gateway.DELETE('/api/session')
+        become({ ...data, caller: null }, false)
+      },
+    }
+  }, [data, ended, become])
+
+  if (error && !data) return <ProblemNotice error={error} onRetry={() => void refetch()} />
+  if (!session) return <Loading />
+  return <Context value={session}>{children}</Context>
+}
+
+export function useSession(): Session {
+  const session = use(Context)
+  if (session === null) throw new Error('There is no session around this component.')
+  return session
+}
+
+/** Whether the caller may do this. */
+export function useMay(deed: Deed): boolean {
+  return useSession().may(deed)
+}

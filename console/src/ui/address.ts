@@ -1,0 +1,25 @@
+/** What lives in the address, so that it survives a reload and can be shared. */
+
+import { useCallback } from 'react'
+import { useSearchParams } from 'react-router'
+
+/** Gives the parameters of the address, and what changes some of them; `null` takes one away. */
+export function useAddress(): [URLSearchParams, (changes: Record<string, string | null>) => void] {
+  const [parameters, setParameters] = useSearchParams()
+  const change = useCallback(
+    (changes: Record<string, string | null>) =>
+      setParameters(changed(changes), { replace: true, preventScrollReset: true }),
+    [setParameters],
+  )
+  return [parameters, change]
+}
+
+/** Begins with what the address says by now: what was rendered last may be behind, and bring back what was removed. */
+function changed(changes: Record<string, string | null>): URLSearchParams {
+  const after = new URLSearchParams(window.location.search)
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null || value === '') after.delete(name)
+    else after.set(name, value)
+  }
+  return after
+}
