@@ -1,0 +1,8 @@
+import { MapFrame, type FrameProps } from './MapFrame'
+
+export type TileMapProps = Pick<FrameProps, 'label' | 'drawing' | 'extent' | 'camera' | 'onPick' | 'ref'>
+
+/** One map of the data of one version. */
+export function TileMap(props: TileMapProps) {
+  return <MapFrame {...props} />
+}

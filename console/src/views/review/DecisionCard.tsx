@@ -1,0 +1,120 @@
+import type { ReactNode } from 'react'
+import { Link } from 'react-router'
+
+import type { AssetChange, WaitingVersion } from '../../api/model'
+import type { Problem } from '../../api/problem'
+import { useMay } from '../../session/session'
+import { review as texts } from '../../texts/review'
+import { shared } from '../../texts/shared'
+import { Button } from '../../ui/Button'
+import { Notice } from '../../ui/notices'
+import { Card, KeyValues, StateBadge, Time } from '../../ui/parts'
+import { refsText } from './naming'
+import { pathOf } from './queue'
+import { isOpen, type UnderReview } from './underReview'
+
+/** What came of a decision that was made here. */
+export type Decided = { change: AssetChange } | { conflict: Problem }
+
+interface Props {
+  under: UnderReview
+  decided: Decided | null
+  /** Which comes next in the queue. */
+  next: WaitingVersion | null
+  /** Missing where nothing can be decided. */
+  onApprove?: () => void
+  onReject?: () => void
+}
+
+/** What can be decided, or what was. */
+export function DecisionCard({ under, decided, next, onApprove, onReject }: Props) {
+  const mayReview = useMay('review')
+  return (
+    <Card title={texts.decision} className="review-decision">
+      {decided && <DecidedNotice decided={decided} />}
+      {decided && 'change' in decided && <Onwards next={next} />}
+      <Standing under={under} isNews={decided === null || 'conflict' in decided} />
+      {onApprove && onReject && (
+        <div className="buttons">
+          <Button kind="primary" onClick={onApprove}>
+            {texts.approve.open}
+          </Button>
+          <Button kind="danger" onClick={onReject}>
+            {texts.reject.open}
+          </Button>
+        </div>
+      )}
+      {!mayReview && <p className="soft">{texts.reviewersDecide}</p>}
+    </Card>
+  )
+}
+
+function DecidedNotice({ decided }: { decided: Decided }) {
+  if ('conflict' in decided) {
+    return (
+      <Notice kind="error">
+        <strong>{texts.conflict}</strong>
+        <span>{decided.conflict.message}</span>
+        <span className="notice-hint">{texts.conflictHint}</span>
+      </Notice>
+    )
+  }
+  const { version, warning } = decided.change
+  return (
+    <Notice kind={warning ? 'warning' : 'good'}>
+      <strong>{texts.decided[version?.approval_state ?? 'approved']}</strong>
+      {warning && <span>{warning}</span>}
+    </Notice>
+  )
+}
+
+function Onwards({ next }: { next: WaitingVersion | null }) {
+  if (next === null) {
+    return (
+      <p>
+        {texts.noneLeft} <Link to="/review">{texts.toQueue}</Link>
+      </p>
+    )
+  }
+  return (
+    <Link className="button primary" to={pathOf(next)}>
+      {texts.nextIs(next.title ?? refsText(next.platform_refs))}
+    </Link>
+  )
+}
+
+/** How it stands: what it would replace, or who decided. */
+function Standing({ under, isNews }: { under: UnderReview; isNews: boolean }) {
+  const { asset, version, inService } = under
+  const clearance = <StateBadge state={asset.clearance_state ?? 'uncleared'} />
+  if (isOpen(under)) {
+    const replaced = inService && texts.which(inService.label, inService.ordinal, inService.revision)
+    return (
+      <KeyValues
+        items={[
+          [texts.facts.replaces, replaced ?? texts.nothing],
+          [texts.facts.clearance, clearance],
+          [texts.facts.waiting, <Time at={version.processing_completed_at} />],
+        ]}
+      />
+    )
+  }
+  const decision: [string, ReactNode][] = [
+    [texts.facts.reviewer, version.reviewer],
+    [texts.facts.reviewed, version.reviewed_at && <Time at={version.reviewed_at} />],
+    [shared.reason, version.rejection_reason],
+  ]
+  return (
+    <>
+      {isNews && <Notice kind="info">{standing(version)}</Notice>}
+      <KeyValues items={[[texts.facts.clearance, clearance], ...decision.filter(([, value]) => value)]} />
+    </>
+  )
+}
+
+function standing(version: UnderReview['version']): string {
+  if (version.deleted_at) return texts.standing.deleted
+  if (version.processing_state === 'failed') return texts.standing.failed(version.last_error ?? '')
+  if (version.processing_state !== 'completed') return texts.standing.processing
+  return texts.standing[version.approval_state === 'approved' ? 'approved' : 'rejected']
+}

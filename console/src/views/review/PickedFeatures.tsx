@@ -1,0 +1,36 @@
+import { useEffect, useRef } from 'react'
+
+import type { Properties } from '../../map'
+import { review as texts } from '../../texts/review'
+import { shared } from '../../texts/shared'
+import { Button } from '../../ui/Button'
+import { KeyValues } from '../../ui/parts'
+
+const MOST_SHOWN = 10
+
+/** The properties of the features that were clicked. */
+export function PickedFeatures({ features, onClose }: { features: Properties[]; onClose: () => void }) {
+  const panel = useRef<HTMLElement>(null)
+  useEffect(() => {
+    const before = document.activeElement
+    panel.current?.focus()
+    return () => {
+      if (before instanceof HTMLElement) before.focus()
+    }
+  }, [])
+  const left = features.length - MOST_SHOWN
+  return (
+    <section ref={panel} className="review-picked" tabIndex={-1} aria-label={texts.map.picked}>
+      <header>
+        <h3>{texts.map.picked}</h3>
+        <Button kind="quiet" onClick={onClose}>
+          {shared.close}
+        </Button>
+      </header>
+      {features.slice(0, MOST_SHOWN).map((properties, place) => (
+        <KeyValues key={place} items={Object.entries(properties).map(([name, value]) => [name, String(value)])} />
+      ))}
+      {left > 0 && <p className="soft">{texts.map.more(left)}</p>}
+    </section>
+  )
+}

@@ -1,0 +1,43 @@
+import { useEffect, useRef } from 'react'
+
+import { review as texts } from '../../texts/review'
+import { shared } from '../../texts/shared'
+import { Button } from '../../ui/Button'
+
+interface Props {
+  isOn: boolean
+  onChoice: (isOn: boolean) => void
+  onClose: () => void
+}
+
+/** Tells what the keys do. */
+export function ShortcutHelp({ isOn, onChoice, onClose }: Props) {
+  const dialog = useRef<HTMLDialogElement>(null)
+  useEffect(() => dialog.current?.showModal(), [])
+  return (
+    <dialog ref={dialog} className="dialog review-help" aria-label={texts.shortcuts.title} onClose={onClose}>
+      <h2>{texts.shortcuts.title}</h2>
+      <dl className="key-values">
+        {texts.shortcuts.keys.map(([keys, deed]) => (
+          <div key={deed}>
+            <dt>
+              {keys.map((key) => (
+                <kbd key={key}>{key}</kbd>
+              ))}
+            </dt>
+            <dd>{deed}</dd>
+          </div>
+        ))}
+      </dl>
+      <label>
+        <input type="checkbox" checked={isOn} onChange={(event) => onChoice(event.target.checked)} />{' '}
+        {texts.shortcuts.on}
+      </label>
+      <div className="buttons">
+        <Button kind="primary" onClick={onClose}>
+          {shared.close}
+        </Button>
+      </div>
+    </dialog>
+  )
+}

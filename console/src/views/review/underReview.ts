@@ -1,0 +1,131 @@
+/** A version that is looked at, and what is in service in its place. */
+
+import { useQuery } from '@tanstack/react-query'
+
+import { content, gateway } from '../../api/client'
+import { forStaff, type Asset, type AssetRevision, type AssetVersion, type ValidationReport } from '../../api/model'
+import { Problem } from '../../api/problem'
+import { useEvery } from '../../live/live'
+import { review as texts } from '../../texts/review'
+
+/** A revision that is in service. */
+export interface InService {
+  ordinal: number
+  label: string
+  revision: number
+  contentHash: string | null
+  outputHash: string | null
+  bbox: number[] | null
+  validation: ValidationReport | null
+  /** Whether the addresses of the asset lead to it without a version. */
+  isLatest: boolean
+}
+
+export interface UnderReview {
+  asset: Asset
+  version: AssetVersion
+  /** What this version would take the place of; null when nothing is in service, or this very revision is. */
+  inService: InService | null
+}
+
+const PAGE = 100
+
+export function useUnderReview(assetId: string, ordinal: number) {
+  return useQuery({
+    queryKey: ['asset', assetId, 'review', ordinal],
+    queryFn: () => readUnderReview(assetId, ordinal),
+    refetchInterval: useEvery(),
+  })
+}
+
+async function readUnderReview(assetId: string, ordinal: number): Promise<UnderReview> {
+  const path = { asset_id: assetId }
+  const asset = (await content(gateway.GET('/api/assets/{asset_id}', { params: { path } }))) as Asset
+  const latest = asset.latest_approved_version_ordinal ?? ordinal
+  const versions = await readVersions(assetId, Math.min(ordinal, latest))
+  const version = versions.find((each) => each.version_ordinal === ordinal)
+  if (!version) throw new Problem(404, 'not_found', texts.noVersion(ordinal))
+  return { asset, version, inService: await readInService(asset, version, versions) }
+}
+
+/** Reads the versions of an asset down to an ordinal; the newest come first. */
+async function readVersions(assetId: string, downTo: number): Promise<AssetVersion[]> {
+  const versions: AssetVersion[] = []
+  let cursor: string | null = null
+  do {
+    const query: { limit: number; cursor?: string } = cursor === null ? { limit: PAGE } : { limit: PAGE, cursor }
+    const page = forStaff<AssetVersion>(
+      await content(
+        gateway.GET('/api/assets/{asset_id}/versions', { params: { path: { asset_id: assetId }, query } }),
+      ),
+    )
+    versions.push(...page.items)
+    cursor = page.next
+  } while (cursor !== null && versions.at(-1)!.version_ordinal > downTo)
+  return versions
+}
+
+async function readInService(
+  asset: Asset,
+  version: AssetVersion,
+  versions: AssetVersion[],
+): Promise<InService | null> {
+  const ordinal = replacedOrdinal(asset, version)
+  const served = versions.find((each) => each.version_ordinal === ordinal)
+  const revision = served?.approved_revision ?? null
+  if (!served || revision === null || isItself(version, served, revision)) return null
+  const isLatest = ordinal === asset.latest_approved_version_ordinal
+  if (revision === served.revision) return asInService(served, isLatest)
+  const kept = await readRevision(asset.asset_id, served.version_ordinal, revision)
+  return asInService({ ...served, ...ofRevision(kept), revision, validation: null }, isLatest)
+}
+
+/** A version is seen in place of its own older revision where each has an address, else in place of the latest. */
+export function replacedOrdinal(asset: Asset, version: AssetVersion): number | null {
+  const hasOwnAddress = version.approved_revision !== null && asset.url_mode === 'all_versions'
+  return hasOwnAddress ? version.version_ordinal : (asset.latest_approved_version_ordinal ?? null)
+}
+
+function isItself(version: AssetVersion, served: AssetVersion, revision: number): boolean {
+  return served.version_ordinal === version.version_ordinal && revision === version.revision
+}
+
+async function readRevision(assetId: string, ordinal: number, revision: number): Promise<AssetRevision | undefined> {
+  const params = { path: { asset_id: assetId }, query: { version_ordinal: ordinal, limit: PAGE } }
+  const page = forStaff<AssetRevision>(await content(gateway.GET('/api/assets/{asset_id}/revisions', { params })))
+  return page.items.find((each) => each.revision === revision)
+}
+
+function ofRevision(kept: AssetRevision | undefined) {
+  return {
+    content_hash: kept?.content_hash ?? null,
+    output_hash: kept?.output_hash ?? null,
+    bbox: (kept?.outputs?.bbox as number[] | undefined) ?? null,
+  }
+}
+
+function asInService(version: AssetVersion, isLatest: boolean): InService {
+  return {
+    ordinal: version.version_ordinal,
+    label: version.version_label,
+    revision: version.revision ?? 1,
+    contentHash: version.content_hash ?? null,
+    outputHash: version.output_hash ?? null,
+    bbox: version.bbox ?? null,
+    validation: reportOf(version),
+    isLatest,
+  }
+}
+
+/** What was found in the file of a version, if that was told in a way that can be read. */
+export function reportOf(version: AssetVersion): ValidationReport | null {
+  const report = version.validation as Partial<ValidationReport> | null | undefined
+  if (!report?.outcome) return null
+  return { outcome: report.outcome, findings: report.findings ?? [], facts: report.facts ?? {} }
+}
+
+/** Whether it waits for a decision. */
+export function isOpen({ asset, version }: UnderReview): boolean {
+  const isThere = !version.deleted_at && !asset.deleted_at
+  return isThere && version.processing_state === 'completed' && version.approval_state === 'pending_review'
+}
