@@ -1,0 +1,30 @@
+/** Words of the list of jobs. */
+
+export const jobs = {
+  title: 'Jobs',
+  list: 'Jobs, newest first',
+  submit: 'Submit a job',
+  filters: 'Filter the jobs',
+  clear: 'Clear filters',
+  all: 'All',
+  search: 'Search',
+  searchHint: 'The beginning of a job’s id, or exactly: asset, request, correlation id, key, submitter, workflow.',
+  status: 'State',
+  workflow: 'Workflow',
+  by: 'Submitted by',
+  after: 'Created after',
+  before: 'Created before',
+  none: 'There are no jobs yet.',
+  noneHint: 'Jobs come from partners’ submissions, or from the form of a workflow:',
+  noMatch: 'No job matches these filters.',
+  columns: {
+    job: 'Job',
+    workflow: 'Workflow',
+    status: 'State',
+    by: 'Submitted by',
+    created: 'Created',
+    took: 'Duration',
+    asset: 'Asset',
+    error: 'Error',
+  },
+}
