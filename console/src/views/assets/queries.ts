@@ -1,0 +1,132 @@
+/** What is asked of the gateway for assets. */
+
+import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query'
+
+import { content, gateway } from '../../api/client'
+import {
+  forStaff,
+  type Asset,
+  type AssetRevision,
+  type AssetVersion,
+  type Event,
+  type PlatformRequest,
+} from '../../api/model'
+import type { AssetQuery } from './filters'
+
+const MOST = 500
+
+export function listed(query: AssetQuery, cursor: string | undefined) {
+  return queryOptions({
+    queryKey: ['assets', query, cursor],
+    queryFn: async () =>
+      forStaff<Asset>(await content(gateway.GET('/api/assets', { params: { query: { ...query, cursor } } }))),
+    placeholderData: keepPreviousData,
+  })
+}
+
+const ofAsset = (assetId: string) => ({ path: { asset_id: assetId } })
+
+export function asset(assetId: string) {
+  return queryOptions({
+    queryKey: ['asset', assetId],
+    queryFn: async () =>
+      (await content(gateway.GET('/api/assets/{asset_id}', { params: ofAsset(assetId) }))) as Asset,
+  })
+}
+
+export function versions(assetId: string, cursor: string | undefined) {
+  return queryOptions({
+    queryKey: ['asset', assetId, 'versions', cursor],
+    queryFn: async () =>
+      forStaff<AssetVersion>(
+        await content(
+          gateway.GET('/api/assets/{asset_id}/versions', { params: { ...ofAsset(assetId), query: { cursor } } }),
+        ),
+      ),
+    placeholderData: keepPreviousData,
+  })
+}
+
+export function revisions(assetId: string, cursor: string | undefined, limit?: number) {
+  return queryOptions({
+    queryKey: ['asset', assetId, 'revisions', cursor, limit],
+    queryFn: async () =>
+      forStaff<AssetRevision>(
+        await content(
+          gateway.GET('/api/assets/{asset_id}/revisions', {
+            params: { ...ofAsset(assetId), query: { cursor, limit } },
+          }),
+        ),
+      ),
+    placeholderData: keepPreviousData,
+  })
+}
+
+/** What happened, in order: a page leads to what happened later. */
+export function history(assetId: string) {
+  return infiniteQueryOptions({
+    queryKey: ['asset', assetId, 'history'],
+    queryFn: async ({ pageParam: cursor }) =>
+      forStaff<Event>(
+        await content(
+          gateway.GET('/api/assets/{asset_id}/history', {
+            params: { ...ofAsset(assetId), query: { cursor, limit: MOST } },
+          }),
+        ),
+      ),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next,
+  })
+}
+
+export function services(assetId: string) {
+  return queryOptions({
+    queryKey: ['asset', assetId, 'services'],
+    queryFn: () =>
+      content(
+        gateway.GET('/api/assets/{asset_id}/services', { params: { ...ofAsset(assetId), query: { limit: MOST } } }),
+      ),
+  })
+}
+
+export function requests(assetId: string) {
+  return queryOptions({
+    queryKey: ['asset', assetId, 'requests'],
+    queryFn: async () =>
+      forStaff<PlatformRequest>(
+        await content(gateway.GET('/api/platform/requests', { params: { query: { asset_id: assetId, limit: MOST } } })),
+      ),
+  })
+}
+
+/** The jobs of an asset, newest first; operators only. */
+export function jobs(assetId: string, isAllowed: boolean) {
+  return queryOptions({
+    queryKey: ['asset', assetId, 'jobs'],
+    queryFn: () => content(gateway.GET('/api/status/lookup', { params: { query: { asset_id: assetId } } })),
+    enabled: isAllowed,
+  })
+}
+
+/** The nodes of a job without the children of its fan-outs. */
+export function nodes(jobId: string) {
+  return queryOptions({
+    queryKey: ['job', jobId, 'nodes', 'of lineage'],
+    queryFn: () =>
+      content(
+        gateway.GET('/api/status/job/{job_id}/nodes', { params: { path: { job_id: jobId }, query: { limit: MOST } } }),
+      ),
+  })
+}
+
+export function metadata(assetId: string, ordinal: number) {
+  return queryOptions({
+    queryKey: ['asset', assetId, 'metadata', ordinal],
+    queryFn: () =>
+      content(
+        gateway.GET('/api/assets/{asset_id}/versions/{version_ordinal}/metadata', {
+          params: { path: { asset_id: assetId, version_ordinal: ordinal } },
+        }),
+      ),
+  })
+}
