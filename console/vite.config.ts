@@ -29,7 +29,7 @@ export default defineConfig({
   build: {
     outDir: '../src/graticule/console/static',
     emptyOutDir: true,
-    assetsDir: 'static',
+    assetsDir: 'static/hashed', // apart from public/static: these never change under their names
     assetsInlineLimit: 0, // the content security policy lets nothing be inlined
     target: 'es2022',
     chunkSizeWarningLimit: 1500, // MapLibre, which is loaded only where there is a map

@@ -27,6 +27,7 @@ OLDEST_NODE = (20, 19)
 TAIL_LINES = 15
 FOR_TESTS = "--for-tests"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+BUNDLED = ("index.html", "package-lock.json", "public", "src", "tsconfig.json", "vite.config.ts")
 MAPLIBRE_FILES = ("dist/maplibre-gl.mjs", "dist/maplibre-gl-worker.mjs", "dist/maplibre-gl.css", "LICENSE.txt")
 
 
@@ -352,10 +353,11 @@ class Console:
     def sources(self) -> str:
         """Return what identifies the bundle: all that it is built from."""
         digest = hashlib.sha256()
-        for path in sorted(each for each in self.source.rglob("*") if each.is_file()):
-            name = path.relative_to(self.source)
-            if name.parts[0] != "node_modules":
-                digest.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\0".encode())
+        named = [self.source / name for name in BUNDLED]
+        files = [path for name in named for path in ([name] if name.is_file() else name.rglob("*"))]
+        for path in sorted(each for each in files if each.is_file()):
+            content = hashlib.sha256(path.read_bytes()).hexdigest()
+            digest.update(f"{path.relative_to(self.source)}\0{content}\0".encode())
         return digest.hexdigest()
 
     def has_packages(self) -> bool:

@@ -1,6 +1,5 @@
 """The files of the console: one page, which finds out by itself what its address stands for, and what it loads."""
 
-import re
 from pathlib import Path
 from typing import Final, cast
 from urllib.parse import urlsplit
@@ -20,7 +19,7 @@ NO_PAGES: Final = frozenset({"api", "storage", "static", "livez", "readyz", "hea
 FOR_EVER: Final = "public, max-age=31536000, immutable"
 ASK_FIRST: Final = "no-cache"
 
-_HASHED: Final = re.compile(r"-[\w-]{8,}\.\w+$")  # as the build names what it has made
+HASHED: Final = "hashed/"  # where the build puts what has its hash in its name
 
 
 class Console:
@@ -43,11 +42,11 @@ class Console:
         return FileResponse(self._page, media_type="text/html", headers=headers)
 
     async def file(self, path: str, scope: Scope) -> Response:
-        """Give a file that the page loads; what has its hash in its name never changes."""
+        """Give a file that the page loads; what has its hash in its name never changes under it."""
         response = await self._files.get_response(path, scope)
         if _takes_gzip(scope):
             response = self._compressed(path, scope) or response
-        response.headers["Cache-Control"] = FOR_EVER if _HASHED.search(path) else ASK_FIRST
+        response.headers["Cache-Control"] = FOR_EVER if path.startswith(HASHED) else ASK_FIRST
         response.headers["Vary"] = "Accept-Encoding"
         return response
 

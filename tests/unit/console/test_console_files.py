@@ -25,10 +25,10 @@ SCRIPT = "console.log('hello')"
 def bundle(tmp_path: Path) -> Path:
     """Give a folder as the build leaves it, beside something that is none of anybody's business."""
     folder = tmp_path / "bundle"
-    (folder / "static").mkdir(parents=True)
+    (folder / "static" / "hashed").mkdir(parents=True)
     (folder / "index.html").write_bytes(PAGE)
-    (folder / "static" / "index-Bx3_9-aZ.js").write_text(SCRIPT)
-    (folder / "static" / "index-D0cKs1zE.css").write_text("a{}")
+    (folder / "static" / "hashed" / "index-Bx3_9-aZ.js").write_text(SCRIPT)
+    (folder / "static" / "hashed" / "index-D0cKs1zE.css").write_text("a{}")
     (folder / "static" / "icon.svg").write_text("<svg/>")
     (tmp_path / "secret.txt").write_text("treasure")
     (folder / "static" / "link.txt").symlink_to(tmp_path / "secret.txt")
@@ -70,15 +70,15 @@ async def test_the_page_loads_what_is_ours_and_runs_nothing_that_stands_in_it(cl
 async def test_a_file_is_given_compressed_where_it_is_and_the_browser_takes_it(
     bundle: Path, client: httpx.AsyncClient
 ) -> None:
-    (bundle / "static" / "index-Bx3_9-aZ.js.gz").write_bytes(gzip.compress(SCRIPT.encode()))
+    (bundle / "static" / "hashed" / "index-Bx3_9-aZ.js.gz").write_bytes(gzip.compress(SCRIPT.encode()))
     for accepted, encoding in {"gzip, deflate, br": "gzip", "br": None, "identity": None, "gzip;q=0": None}.items():
-        answer = await client.get("/static/index-Bx3_9-aZ.js", headers={"Accept-Encoding": accepted})
+        answer = await client.get("/static/hashed/index-Bx3_9-aZ.js", headers={"Accept-Encoding": accepted})
         assert (answer.status_code, answer.text) == (200, SCRIPT)
         assert answer.headers.get("content-encoding") == encoding
         assert answer.headers["content-type"].startswith("text/javascript")
         assert answer.headers["vary"] == "Accept-Encoding"
         assert "immutable" in answer.headers["cache-control"]
-    style = await client.get("/static/index-D0cKs1zE.css", headers={"Accept-Encoding": "gzip"})
+    style = await client.get("/static/hashed/index-D0cKs1zE.css", headers={"Accept-Encoding": "gzip"})
     assert (style.text, style.headers.get("content-encoding")) == ("a{}", None)
 
 
@@ -106,14 +106,14 @@ async def test_a_route_that_takes_another_method_says_so_also_to_browsers(client
 
 
 async def test_a_file_with_its_hash_in_its_name_is_kept_for_ever(client: httpx.AsyncClient) -> None:
-    answer = await client.get("/static/index-Bx3_9-aZ.js")
+    answer = await client.get("/static/hashed/index-Bx3_9-aZ.js")
     assert (answer.status_code, answer.text) == (200, SCRIPT)
     assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
     assert answer.headers["content-type"].split(";")[0] in {"text/javascript", "application/javascript"}
-    assert (await client.get("/static/index-D0cKs1zE.css")).headers["content-type"].startswith("text/css")
-    again = await client.get("/static/index-Bx3_9-aZ.js", headers={"If-None-Match": answer.headers["etag"]})
+    assert (await client.get("/static/hashed/index-D0cKs1zE.css")).headers["content-type"].startswith("text/css")
+    again = await client.get("/static/hashed/index-Bx3_9-aZ.js", headers={"If-None-Match": answer.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
-    head = await client.head("/static/index-Bx3_9-aZ.js")
+    head = await client.head("/static/hashed/index-Bx3_9-aZ.js")
     assert (head.status_code, head.content) == (200, b"")
     icon = await client.get("/static/icon.svg")
     assert (icon.headers["cache-control"], icon.headers["content-type"]) == ("no-cache", "image/svg+xml")
