@@ -101,6 +101,7 @@ def create_gateway(
     _add_services(app, settings)
     _add_outbound(app, settings, streams=streams)
     app.add_api_route("/", welcome, response_model=Welcome, responses=_FRONT_DOOR, summary="The front door")
+    app.add_api_route("/", welcome, methods=["HEAD"], response_model=Welcome, include_in_schema=False)
     app.include_router(
         probe_router(
             "gateway",
@@ -153,5 +154,9 @@ def _add_outbound(app: FastAPI, settings: Settings, *, streams: bool) -> None:
     address = str(settings.orchestrator_url.get_secret_value())
     app.state.orchestrator = Orchestrator(address, None if tokens is None else tokens.sign)
     targets = {name: str(each.get_secret_value()) for name, each in settings.proxy_targets.items()}
-    app.state.proxy = Proxy({**targets, ORCHESTRATOR: address}, app.state.orchestrator, streams=streams)
+    public = settings.serve_url
+    known_as = {} if public is None else {view.SERVE: str(public.get_secret_value())}
+    app.state.proxy = Proxy(
+        {**targets, ORCHESTRATOR: address}, app.state.orchestrator, known_as=known_as, streams=streams
+    )
     app.state.passage_to_services = view.passage_to_services(settings)

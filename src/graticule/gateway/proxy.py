@@ -6,8 +6,10 @@ on. The caller's credentials stay here; where a target believes us, a service to
 
 import asyncio
 import re
+import ssl
 import time
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Annotated, Any, Final, Literal, Self, cast
@@ -106,39 +108,65 @@ class Passage:
     sent_back: tuple[str, ...] = SENT_BACK
     sign: Sign | None = None  # makes the token that speaks for the caller
     on_refusal: str | None = None  # the hint for whoever runs us when the target does not believe our word
+    endless: bool = True  # an answer that was asked for as a stream of events may pause for as long as it likes
+
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    """A process behind the gateway: where it is, and the address by which it knows itself, if that is another."""
+
+    address: httpx.URL
+    known_as: httpx.URL | None = None
+
+    @property
+    def host(self) -> dict[str, str]:
+        """Give the header that names it; it may refuse requests for other names."""
+        return {} if self.known_as is None else {"host": self.known_as.netloc.decode("ascii")}
+
+    @property
+    def roots(self) -> tuple[httpx.URL, ...]:
+        """Give the addresses below which its links lead."""
+        return (self.address,) if self.known_as is None else (self.known_as, self.address)
 
 
 class Proxy:
     """Passes requests on to the configured targets, for as long as the application runs."""
 
-    def __init__(self, targets: Mapping[str, str], orchestrator: Orchestrator, *, streams: bool = True) -> None:
-        """Make a proxy; without `streams` it refuses event streams, for servers that collect a whole answer."""
-        self._targets = {name: httpx.URL(address.rstrip("/")) for name, address in targets.items()}
+    def __init__(
+        self,
+        targets: Mapping[str, str],
+        orchestrator: Orchestrator,
+        *,
+        known_as: Mapping[str, str] | None = None,
+        streams: bool = True,
+    ) -> None:
+        """Make a proxy; without `streams` it refuses event streams, for servers that collect a whole answer.
+
+        `known_as` has the addresses of those targets that know themselves by another one than we reach them at.
+        """
+        known = {name: httpx.URL(address) for name, address in (known_as or {}).items()}
+        self._targets = {
+            name: _Process(httpx.URL(address.rstrip("/")), known.get(name)) for name, address in targets.items()
+        }
         self._orchestrator = orchestrator
-        self._client: httpx.AsyncClient | None = None
+        self._open = AsyncExitStack()
+        self._clients: dict[str, httpx.AsyncClient] = {}
+        self._probing: httpx.AsyncClient | None = None
         self._streams = streams
 
     async def __aenter__(self) -> Self:
-        self._client = httpx.AsyncClient(
-            timeout=httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS),
-            limits=httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=20),
-            follow_redirects=False,
-            trust_env=False,
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # what one caller is given is no other's
-            verify=any(each.scheme == "https" for each in self._targets.values()),  # else no certificates are loaded
-        )
+        """Open connections of their own for each target and for probes: who crowds one keeps nobody from the others."""
+        by_https = any(each.address.scheme == "https" for each in self._targets.values())
+        verify = httpx.create_ssl_context() if by_https else False  # else no certificates are loaded
+        for name in self._targets:
+            self._clients[name] = await self._open.enter_async_context(_client(verify))
+        self._probing = await self._open.enter_async_context(_client(verify))
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._client is not None:
-            await self._client.aclose()
-
-    @property
-    def client(self) -> httpx.AsyncClient:
-        """Give the client that reaches the targets."""
-        if self._client is None:
-            raise Unavailable("The gateway is not running yet, or not any more.")
-        return self._client
+        self._clients.clear()
+        self._probing = None
+        await self._open.aclose()
 
     def has(self, target: str) -> bool:
         """Tell whether a target is configured."""
@@ -153,25 +181,26 @@ class Proxy:
 
     async def pass_on(self, passage: Passage, path: str, request: Request, caller: Caller) -> "PassedOn":
         """Send a request on, and give the answer as it comes in."""
-        base = self._targets.get(passage.target)
-        if base is None:
+        process = self._targets.get(passage.target)
+        if process is None:
             raise NotFound(
                 f"There is no target '{passage.target[:64]}'.", hint="`GET /api/proxy/health` lists the targets."
             )
-        listens = EVENT_STREAM in request.headers.get("accept", "")
-        sent = self.client.build_request(
+        listens = passage.endless and EVENT_STREAM in request.headers.get("accept", "")
+        client = _running(self._clients.get(passage.target))
+        sent = client.build_request(
             request.method,
-            _address(base, path, request),
-            headers=_headers_on(passage, request, caller),
+            _address(process.address, path, request),
+            headers={**_headers_on(passage, request, caller), **process.host},
             content=request.stream() if _has_body(request) else None,
             timeout=httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS, read=None if listens else ANSWER_SECONDS),
         )
-        answer = await self._answer(passage, sent)
-        return PassedOn(answer, passage, base, request.app.state.stopping)
+        answer = await self._answer(client, passage, sent)
+        return PassedOn(answer, passage, process, request.app.state.stopping)
 
-    async def _answer(self, passage: Passage, sent: httpx.Request) -> httpx.Response:
+    async def _answer(self, client: httpx.AsyncClient, passage: Passage, sent: httpx.Request) -> httpx.Response:
         try:
-            answer = await self.client.send(sent, stream=True)
+            answer = await client.send(sent, stream=True)
         except httpx.TransportError as error:
             raise Unavailable(
                 f"The target '{passage.target}' does not answer.", hint="Try again.", detail=repr(error)
@@ -193,15 +222,16 @@ class Proxy:
 
     async def health(self) -> ProxyHealth:
         """Ask all targets at once whether they are alive."""
-        found = await asyncio.gather(*(self._probe(base) for base in self._targets.values()))
+        found = await asyncio.gather(*(self._probe(each) for each in self._targets.values()))
         status: Literal["healthy", "unhealthy"] = "healthy" if all(each.ok for each in found) else "unhealthy"
         return ProxyHealth(status=status, targets=dict(zip(self._targets, found, strict=True)))
 
-    async def _probe(self, base: httpx.URL) -> TargetHealth:
+    async def _probe(self, process: _Process) -> TargetHealth:
+        client, probe = _running(self._probing), f"{process.address}/livez"
         began = time.perf_counter()
         status, reason = None, None
         try:
-            async with asyncio.timeout(PROBE_SECONDS), self.client.stream("GET", f"{base}/livez") as answer:
+            async with asyncio.timeout(PROBE_SECONDS), client.stream("GET", probe, headers=process.host) as answer:
                 status = answer.status_code
         except TimeoutError:
             reason = f"no answer within {PROBE_SECONDS:g} s"
@@ -212,13 +242,30 @@ class Proxy:
         return TargetHealth(ok=status == 200, duration_ms=milliseconds, status=status, reason=reason)
 
 
+def _client(verify: ssl.SSLContext | bool) -> httpx.AsyncClient:
+    return httpx.AsyncClient(
+        timeout=httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS),
+        limits=httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=20),
+        follow_redirects=False,
+        trust_env=False,
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # what one caller is given is no other's
+        verify=verify,
+    )
+
+
+def _running(client: httpx.AsyncClient | None) -> httpx.AsyncClient:
+    if client is None:
+        raise Unavailable("The gateway is not running yet, or not any more.")
+    return client
+
+
 class PassedOn(StreamingResponse):
     """A target's answer on its way to the caller; it ends when either goes, or when the gateway stops."""
 
-    def __init__(self, answer: httpx.Response, passage: Passage, base: httpx.URL, stopping: asyncio.Event) -> None:
+    def __init__(self, answer: httpx.Response, passage: Passage, process: _Process, stopping: asyncio.Event) -> None:
         chunks = answer.aiter_raw()
         body = _until_stopped(chunks, stopping) if _is_event_stream(answer) else chunks
-        super().__init__(body, answer.status_code, _headers_back(answer, passage, base))
+        super().__init__(body, answer.status_code, _headers_back(answer, passage, process))
         self._answer = answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -280,26 +327,26 @@ def _headers_on(passage: Passage, request: Request, caller: Caller) -> dict[str,
     return {"accept-encoding": "identity", **asked, **ours}
 
 
-def _headers_back(answer: httpx.Response, passage: Passage, base: httpx.URL) -> dict[str, str]:
-    location = _location(answer, passage, base)
+def _headers_back(answer: httpx.Response, passage: Passage, process: _Process) -> dict[str, str]:
+    location = _location(answer, passage, process)
     answer.headers.encoding = "latin-1"  # as they will be encoded again
     kept = {name: answer.headers[name] for name in passage.sent_back if name in answer.headers}
     return {**kept, **ADDED, **({} if location is None else {"Location": location})}
 
 
-def _location(answer: httpx.Response, passage: Passage, base: httpx.URL) -> str | None:
+def _location(answer: httpx.Response, passage: Passage, process: _Process) -> str | None:
     """Give where a target leads to, as it is reached from here; None when that is not within the target."""
+    if "location" not in answer.headers:
+        return None
     try:
-        there = answer.url.join(answer.headers.get("location", ""))
+        there = answer.url.join(answer.headers["location"])
     except httpx.InvalidURL:
         return None
-    if "location" not in answer.headers or _origin(there) != _origin(base):
-        return None
-    root = base.path.rstrip("/") + "/"
-    if not there.path.startswith(root):
-        return None
-    raw = there.raw_path.decode("ascii").removeprefix(quote(root))
-    return f"{passage.root}/{raw}"
+    for address in process.roots:
+        root = address.path.rstrip("/") + "/"
+        if _origin(there) == _origin(address) and there.path.startswith(root):
+            return f"{passage.root}/{there.raw_path.decode('ascii').removeprefix(quote(root))}"
+    return None
 
 
 def _origin(url: httpx.URL) -> tuple[str, str, int | None]:

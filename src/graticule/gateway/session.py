@@ -3,7 +3,7 @@
 By a key or at an OpenID issuer; both end in a cookie that no script can read, and no credential is kept in the browser.
 """
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import RedirectResponse
@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, Secret
 
 from graticule import __version__
 from graticule.config import Settings
-from graticule.core.errors import NotFound, Unavailable
+from graticule.core.errors import GraticuleError, NotFound, TooManyRequests, Unavailable
 from graticule.core.ids import PlatformId
 from graticule.core.models.platform import ClientRole
 from graticule.core.permissions import Caller, Deed
@@ -19,21 +19,21 @@ from graticule.gateway.forwarding import SET_SERVICE_KEY
 from graticule.gateway.proxy import TheProxy
 from graticule.gateway.services import TheSettings
 from graticule.gateway.view import SERVE
-from graticule.http.callers import caller_if_known, caller_of_key, count_failure, count_nameless, shows_session
+from graticule.http.callers import caller_if_known, caller_of_key, count_failure, shows_session
 from graticule.http.problems import problem_responses
 from graticule.http.sessions import (
     CONSOLE_HEADER,
     SESSION_COOKIE,
     SESSION_PATH,
+    SIGN_IN_COOKIE,
     drop_cookie,
     keep_cookie,
     kept_cookie,
 )
 from graticule.logs import get_logger
-from graticule.services.oidc_sign_in import HOME, LONGEST_CODE, Failure, OpenIdSignIn, SignInFailed
+from graticule.services.oidc_sign_in import HOME, Failure, OpenIdSignIn, SignInFailed
 from graticule.services.sessions import Sessions
 
-SIGN_IN_COOKIE: Final = "graticule_sign_in"
 CALLBACK_PATH: Final = f"{SESSION_PATH}/oidc/callback"
 
 _log = get_logger(__name__)
@@ -154,16 +154,19 @@ async def sign_in(
     key = given.api_key.get_secret_value()
     caller = await caller_of_key(request, key)
     keep_cookie(request, response, SESSION_COOKIE, sessions.begun_by_key(key), life=sessions.life)
+    _log.info("signed in", caller=caller.name, by="key")
     return _of(view, caller)
 
 
 @router.delete("", status_code=204, responses=problem_responses(403))
 async def sign_out(request: Request, response: Response, from_console: FromConsole) -> None:
-    """Sign out: the browser forgets the session."""
+    """Sign out: the browser forgets the session, and the tiles and documents that it has kept."""
     drop_cookie(request, response, SESSION_COOKIE)
+    response.headers["Clear-Site-Data"] = '"cache"'
+    _log.info("signed out", caller=await _name_if_known(request))
 
 
-_LEADS_ON: Final = {303: {"description": "Leads on."}, **problem_responses(404, 429)}
+_LEADS_ON: Final[dict[int | str, dict[str, Any]]] = {303: {"description": "Leads on."}, **problem_responses(404)}
 
 
 @router.get("/oidc", status_code=303, response_class=RedirectResponse, responses=_LEADS_ON)
@@ -174,14 +177,12 @@ async def begin_at_issuer(
     to: Annotated[str, Query(description="The page of the console that is wanted afterwards.")] = HOME,
 ) -> RedirectResponse:
     """Lead to the issuer, to sign in there."""
-    await count_nameless(request)
     try:
         way = await issuer.begin(_own_address(request, settings) + CALLBACK_PATH, to)
     except SignInFailed as failure:
         return _led_back(failure)
     answer = RedirectResponse(way.address, 303)
-    # Lax: it has to come along when the issuer leads back here.
-    keep_cookie(request, answer, SIGN_IN_COOKIE, way.kept, life=issuer.life, same_site="lax")
+    keep_cookie(request, answer, SIGN_IN_COOKIE, way.kept, life=issuer.life)
     return answer
 
 
@@ -190,26 +191,45 @@ async def come_back_from_issuer(
     request: Request,
     issuer: TheIssuer,
     sessions: TheSessions,
-    code: Annotated[str, Query(max_length=LONGEST_CODE)] = "",
-    state: Annotated[str, Query(max_length=512)] = "",
+    *,
+    code: str = "",
+    state: str = "",
+    error: Annotated[str, Query(description="Why the issuer signs nobody in.")] = "",
 ) -> RedirectResponse:
     """Sign in whom the issuer knows, and lead to the page that was wanted; or to the first one, with the reason."""
-    await count_nameless(request)
     try:
-        found = await issuer.finish(kept_cookie(request, SIGN_IN_COOKIE), state, code)
+        found = await issuer.finish(kept_cookie(request, SIGN_IN_COOKIE), state=state, code=code, error=error)
     except SignInFailed as failure:
-        if failure.reason is Failure.REFUSED:
-            await count_failure(request)
-        answer = _led_back(failure)
+        answer = _led_back(await _counted(request, failure))
     else:
         answer = RedirectResponse(found.to, 303)
         keep_cookie(request, answer, SESSION_COOKIE, sessions.begun_by_issuer(found.caller), life=sessions.life)
+        _log.info("signed in", caller=found.caller.name, by="issuer")
     drop_cookie(request, answer, SIGN_IN_COOKIE)
     return answer
 
 
 def _of(view: SessionView, caller: Caller) -> SessionView:
     return view.model_copy(update={"caller": SessionCaller.of(caller)})
+
+
+async def _name_if_known(request: Request) -> str | None:
+    """Give who signs out, for the log; whoever it is, signing out succeeds."""
+    try:
+        caller = await caller_if_known(request)
+    except GraticuleError:
+        return None
+    return None if caller is None else caller.name
+
+
+async def _counted(request: Request, failure: SignInFailed) -> SignInFailed:
+    """Count what was refused, as wrong keys are. Who signs in is never counted, so nobody can lock others out."""
+    if failure.reason is Failure.REFUSED:
+        try:
+            await count_failure(request)
+        except TooManyRequests as refusal:
+            return SignInFailed(Failure.UNAVAILABLE, refusal.message)
+    return failure
 
 
 def _led_back(failure: SignInFailed) -> RedirectResponse:

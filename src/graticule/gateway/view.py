@@ -7,13 +7,14 @@ keep the tiles of a map.
 from typing import Annotated, Any, Final, cast
 
 from fastapi import APIRouter, Depends, Path, Request
+from starlette.datastructures import MutableHeaders
 from starlette.responses import StreamingResponse
 
 from graticule.config import Settings
 from graticule.core.errors import Unavailable
 from graticule.core.permissions import Caller, Deed
 from graticule.gateway.proxy import SENT_BACK, Passage, PassedOn, TheProxy
-from graticule.http.callers import ApiKey, Bearer, ensure_allowed, known_caller
+from graticule.http.callers import Uncounted, ensure_allowed
 from graticule.http.problems import problem_responses
 from graticule.services.service_tokens import TO_SERVICES, ServiceTokens
 
@@ -28,6 +29,7 @@ SENT_ON: Final = (
     "if-none-match",
     "range",
 )
+CREDENTIALS: Final = "Cookie, Authorization, X-API-Key"
 SHOWN: Final = r"^((preview|tiles|features)/|stac(/|$))"
 
 router = APIRouter(prefix=PREFIX, tags=["view"], responses=problem_responses(401, 403, 429, 503))
@@ -53,6 +55,7 @@ def passage_to_services(settings: Settings) -> Passage:
         (*SENT_BACK, "cache-control"),
         sign=None if tokens is None else tokens.sign,
         on_refusal="Set GRATICULE_SERVE_KEY to the same value for the gateway and for the services.",
+        endless=False,
     )
 
 
@@ -60,12 +63,8 @@ def _passage(request: Request) -> Passage:
     return cast("Passage", request.app.state.passage_to_services)
 
 
-async def _caller_who_looks(request: Request, api_key: ApiKey, bearer: Bearer) -> Caller:
-    """Give the caller without counting the request: a map is made of hundreds of tiles.
-
-    The key and the token are named for the OpenAPI document; `known_caller` reads whatever the request shows.
-    """
-    return ensure_allowed(await known_caller(request), Deed.INSPECT)
+async def _caller_who_looks(caller: Uncounted) -> Caller:
+    return ensure_allowed(caller, Deed.INSPECT)
 
 
 async def view(
@@ -81,7 +80,18 @@ async def view(
             "This gateway does not know where the services are.",
             hint="Name them: GRATICULE_PROXY_TARGETS=serve=http://host:8003.",
         )
-    return await proxy.pass_on(passage, path, request, caller)
+    answer = await proxy.pass_on(passage, path, request, caller)
+    _keep_to_caller(answer.headers)
+    return answer
+
+
+def _keep_to_caller(headers: MutableHeaders) -> None:
+    """Let nobody else be given what one caller was shown, whatever the services say to those who need no credential."""
+    headers.add_vary_header(CREDENTIALS)
+    if "cache-control" in headers:
+        said = (each.strip() for each in headers["cache-control"].split(","))
+        others = (each for each in said if not each.lower().startswith(("public", "private", "s-maxage")))
+        headers["cache-control"] = ", ".join(["private", *others])
 
 
 _ANSWERS: Final[dict[int | str, dict[str, Any]]] = {

@@ -122,6 +122,11 @@ async def shows_session(request: Request) -> bool:
     return (await _shown_by(request)).session is not None
 
 
+async def uncounted(request: Request, api_key: ApiKey, bearer: Bearer) -> Caller:
+    """Give the caller of a request, however often it calls: for what is made of hundreds of requests, as a map is."""
+    return await _caller(request, _shown(request, api_key, bearer))
+
+
 async def authenticated(request: Request, api_key: ApiKey, bearer: Bearer) -> Caller:
     """Give the caller of a request, and count it; once for each request, however many ask."""
     return await _counted(request, _shown(request, api_key, bearer))
@@ -147,7 +152,7 @@ async def _caller(request: Request, shown: _Shown) -> Caller:
         if shown.api_key is not None or shown.bearer is not None:
             await count_failure(request)
         elif shown.service_token is None or request.app.state.service_tokens is None:
-            await count_nameless(request)
+            await _count_nameless(request)
         # A gateway whose key is not the right one has to be told that, for however many callers it speaks.
         raise
 
@@ -180,7 +185,7 @@ async def count_failure(request: Request) -> None:
     await _limits(request).count_failure(_address(request))
 
 
-async def count_nameless(request: Request) -> None:
+async def _count_nameless(request: Request) -> None:
     """Count a request without a credential against its address, or raise `TooManyRequests`."""
     await _limits(request).count_nameless(_address(request))
 
@@ -198,6 +203,7 @@ def _is_limited(caller: Caller) -> bool:
     return caller is not ADMIN and caller.roles != {ClientRole.WORKER}
 
 
+Uncounted = Annotated[Caller, Depends(uncounted)]
 Authenticated = Annotated[Caller, Depends(authenticated)]
 
 

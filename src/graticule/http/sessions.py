@@ -1,49 +1,59 @@
 """The console's session as HTTP carries it: cookies that no script can read, and the sign that a change is its own."""
 
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, Literal
 
 from fastapi import Request, Response
 
+from graticule.config import Settings
 from graticule.core.errors import CrossSiteRequest
 
 SESSION_PATH: Final = "/api/session"
-SESSION_COOKIE: Final = "graticule_session"
 # A page of another site cannot send it: browsers would ask us first, and we would not let it.
 CONSOLE_HEADER: Final = "X-Graticule-Console"
 FROM_CONSOLE: Final = "1"
 OWN_SITES: Final = frozenset({"same-origin", "none"})
 
 
-def kept_cookie(request: Request, name: str) -> str | None:
+@dataclass(frozen=True, slots=True)
+class Cookie:
+    """What a browser keeps for us; it is sent only below the path, as other ports of this host get cookies too."""
+
+    name: str
+    path: str
+    same_site: Literal["strict", "lax"] = "strict"
+
+
+SESSION_COOKIE: Final = Cookie("graticule_session", "/api")
+# Lax: it has to come along when the issuer leads back here.
+SIGN_IN_COOKIE: Final = Cookie("graticule_sign_in", SESSION_PATH, "lax")
+
+
+def kept_cookie(request: Request, cookie: Cookie) -> str | None:
     """Give what a browser has kept for us."""
-    return request.cookies.get(_full_name(request, name)) or None
+    name, _ = _scope_of(cookie, is_https=_is_https(request))
+    return request.cookies.get(name) or None
 
 
-def keep_cookie(
-    request: Request,
-    response: Response,
-    name: str,
-    value: str,
-    *,
-    life: timedelta,
-    same_site: Literal["strict", "lax"] = "strict",
-) -> None:
-    """Let a browser keep something: sent to this host alone, and only by https if it came by that."""
+def keep_cookie(request: Request, response: Response, cookie: Cookie, value: str, *, life: timedelta) -> None:
+    """Let a browser keep something: sent to this host alone, and only by https where that is how we are reached."""
+    is_https = _is_https(request)
+    name, path = _scope_of(cookie, is_https=is_https)
     response.set_cookie(
-        _full_name(request, name),
+        name,
         value,
         max_age=int(life.total_seconds()),
-        path="/",
-        secure=_is_https(request),
+        path=path,
+        secure=is_https,
         httponly=True,
-        samesite=same_site,
+        samesite=cookie.same_site,
     )
 
 
-def drop_cookie(request: Request, response: Response, name: str) -> None:
+def drop_cookie(request: Request, response: Response, cookie: Cookie) -> None:
     """Let a browser forget what it has kept."""
-    keep_cookie(request, response, name, "", life=timedelta(0))
+    keep_cookie(request, response, cookie, "", life=timedelta(0))
 
 
 def ensure_from_console(request: Request) -> None:
@@ -57,10 +67,17 @@ def ensure_from_console(request: Request) -> None:
     )
 
 
-def _full_name(request: Request, name: str) -> str:
-    """Give the name of a cookie. By https it has a prefix, with which no other host can put one there for us."""
-    return f"__Host-{name}" if _is_https(request) else name
+def _scope_of(cookie: Cookie, *, is_https: bool) -> tuple[str, str]:
+    """Give the name of a cookie and its path.
+
+    By https a prefix keeps other hosts from putting one there for us. It demands the path `/`, which gives little away:
+    what shares our origin can act as the console whatever the path, and services have a host name of their own.
+    """
+    return (f"__Host-{cookie.name}", "/") if is_https else (cookie.name, cookie.path)
 
 
 def _is_https(request: Request) -> bool:
-    return request.url.scheme == "https"
+    """Tell whether browsers reach us by https, also through a proxy that says nothing of it."""
+    settings: Settings = request.app.state.settings
+    public = settings.public_url
+    return request.url.scheme == "https" or (public is not None and public.get_secret_value().scheme == "https")

@@ -15,7 +15,6 @@ from graticule.core.models import AssetRevision, AssetVersion, Event, Geospatial
 from graticule.core.models.engine import EventType
 from graticule.core.models.platform import DataType
 from graticule.core.states import ApprovalState, ClearanceState, ProcessingState, RequestStatus
-from graticule.repositories.errors import domain_errors
 from graticule.repositories.queries import load_queries
 from graticule.repositories.views import Views
 
@@ -100,11 +99,11 @@ class AssetViews(Views):
 
     queries: ClassVar = load_queries("asset_views.sql")
 
-    async def _rows(self, query: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
+    async def _rows(
+        self, query: str, parameters: Mapping[str, Any], *, prepare: bool | None = None
+    ) -> list[dict[str, Any]]:
         """Let each statement be planned for its values: a plan for any values suits no filter."""
-        with domain_errors(query.replace("_", " ")):
-            cursor = await self._connection.execute(self.queries[query], parameters, prepare=False)
-            return await cursor.fetchall()
+        return await super()._rows(query, parameters, prepare=False)
 
     async def assets(
         self, wanted: AssetFilter, before: tuple[datetime, AssetId] | None = None, limit: int = 50

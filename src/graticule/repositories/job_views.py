@@ -1,7 +1,7 @@
 """Jobs and nodes as people read them: lists without large values, progress, attempts, times."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Final
@@ -12,13 +12,11 @@ from graticule.core.ids import JobId, NodeId, TaskId, WorkerId, WorkflowId
 from graticule.core.models import Job, Node, Workflow
 from graticule.core.models.engine import NodeType
 from graticule.core.states import JobStatus, MessageStatus, NodeStatus
-from graticule.repositories.errors import domain_errors
 from graticule.repositories.queries import load_queries
 from graticule.repositories.views import Views
 
 LARGE_BYTES: Final = 16 * 1024  # as the row stores it, compressed
 MOST_ATTEMPTS: Final = 100
-LISTS: Final = frozenset({"list_jobs_without_results", "list_jobs_by_text"})
 
 _BEGINNING: Final = re.compile(r"[0-9a-f]{4,64}")  # of a job's id
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -121,13 +119,6 @@ class JobViews(Views):
 
     queries: ClassVar = load_queries("job_views.sql")
 
-    async def _rows(self, query: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Let lists be planned for their values: a plan for any values suits no filter."""
-        if query not in LISTS:
-            return await super()._rows(query, parameters)
-        with domain_errors(query.replace("_", " ")):
-            return await (await self._connection.execute(self.queries[query], parameters, prepare=False)).fetchall()
-
     async def jobs(
         self, wanted: JobFilter, before: tuple[datetime, JobId] | None = None, limit: int = 50
     ) -> list[JobListItem]:
@@ -135,7 +126,8 @@ class JobViews(Views):
         created_at, job_id = before or (None, None)
         parameters = {"cursor_created_at": created_at, "cursor_job_id": job_id, "large": LARGE_BYTES, "limit": limit}
         query = "list_jobs_without_results" if wanted.text is None else "list_jobs_by_text"
-        return await self._views(JobListItem, query, parameters | wanted.parameters())
+        parameters |= wanted.parameters()
+        return await self._views(JobListItem, query, parameters, prepare=False)  # a plan for any values suits no filter
 
     async def job(self, job_id: JobId) -> OwnedJob | None:
         """Give one job in full."""

@@ -20,12 +20,18 @@ class Views:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    async def _rows(self, query: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
+    async def _rows(
+        self, query: str, parameters: Mapping[str, Any], *, prepare: bool | None = None
+    ) -> list[dict[str, Any]]:
+        """Give the rows of a query; one that is not prepared is planned for its values each time."""
         with domain_errors(query.replace("_", " ")):
-            return await (await self._connection.execute(self.queries[query], parameters)).fetchall()
+            cursor = await self._connection.execute(self.queries[query], parameters, prepare=prepare)
+            return await cursor.fetchall()
 
-    async def _views(self, model: type[V], query: str, parameters: Mapping[str, Any]) -> list[V]:
-        return [model.model_validate(row) for row in await self._rows(query, parameters)]
+    async def _views(
+        self, model: type[V], query: str, parameters: Mapping[str, Any], *, prepare: bool | None = None
+    ) -> list[V]:
+        return [model.model_validate(row) for row in await self._rows(query, parameters, prepare=prepare)]
 
     async def _view(self, model: type[V], query: str, parameters: Mapping[str, Any]) -> V | None:
         found = await self._views(model, query, parameters)

@@ -2,7 +2,6 @@
 
 from typing import ClassVar
 
-from graticule.core.ids import WorkflowId
 from graticule.core.models import Workflow
 from graticule.repositories import statements
 from graticule.repositories.base import Repository
@@ -19,7 +18,3 @@ class WorkflowRepository(Repository[Workflow]):
     async def keep(self, workflow: Workflow) -> bool:
         """Keep a compiled workflow; False when this content was there already."""
         return await self._execute("keep_workflow", statements.parameters(workflow)) == 1
-
-    async def revisions(self, workflow_id: WorkflowId, limit: int = 50) -> list[Workflow]:
-        """Give the contents that a workflow has had, newest first."""
-        return await self._all("list_revisions", {"workflow_id": workflow_id, "limit": limit})

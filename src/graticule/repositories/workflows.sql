@@ -3,6 +3,3 @@
 INSERT INTO dagapp.dag_workflows (workflow_hash, workflow_id, version, name, definition, created_at)
 VALUES (%(workflow_hash)s, %(workflow_id)s, %(version)s, %(name)s, %(definition)s, %(created_at)s)
 ON CONFLICT (workflow_hash) DO NOTHING;
-
--- name: list_revisions
-SELECT * FROM dagapp.dag_workflows WHERE workflow_id = %(workflow_id)s ORDER BY created_at DESC LIMIT %(limit)s;

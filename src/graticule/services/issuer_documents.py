@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -25,16 +26,18 @@ MOST_BYTES: Final = 256 * 1024
 # All that can go wrong with an answer, and whatever is wrong with a document is a ValueError.
 FAILURES: Final = (httpx.HTTPError, httpx.InvalidURL, TimeoutError, ValueError, RecursionError)
 
+_WORD: Final = re.compile(r"[a-z_]{1,64}")
+
 _log = get_logger(__name__)
 
 T = TypeVar("T")
 
 
 class WrongStatus(ValueError):
-    """The answer was no success."""
+    """The answer was no success; the word is the `error` of OAuth that came with it, if one did."""
 
-    def __init__(self, status: int) -> None:
-        super().__init__(f"status {status}")
+    def __init__(self, status: int, word: str | None = None) -> None:
+        super().__init__(f"status {status}" if word is None else f"status {status}, {word}")
         self.status = status
 
 
@@ -142,18 +145,34 @@ def client_of_issuer() -> httpx.AsyncClient:
 
 async def asked_json(client: httpx.AsyncClient, method: str, url: str, **sent: Any) -> Mapping[str, Any]:
     """Ask for a small JSON object; nothing that is larger is read to its end."""
-    body = bytearray()
     async with client.stream(method, url, headers={"Accept": "application/json"}, **sent) as answer:
         if answer.status_code != 200:
-            raise WrongStatus(answer.status_code)
-        async for chunk in answer.aiter_bytes():
-            body += chunk
-            if len(body) > MOST_BYTES:
-                raise ValueError("too large")
+            raise WrongStatus(answer.status_code, await _error_in(answer))
+        return await _document(answer)
+
+
+async def _document(answer: httpx.Response) -> Mapping[str, Any]:
+    body = bytearray()
+    async for chunk in answer.aiter_bytes():
+        body += chunk
+        if len(body) > MOST_BYTES:
+            raise ValueError("too large")
     document = json.loads(body)
     if not isinstance(document, dict):
         raise ValueError("not an object")  # noqa: TRY004 - of all that can be wrong with a document, one error tells
     return document
+
+
+async def _error_in(answer: httpx.Response) -> str | None:
+    try:
+        return error_word((await _document(answer)).get("error"))
+    except (ValueError, RecursionError):
+        return None
+
+
+def error_word(given: object) -> str | None:
+    """Give an `error` of OAuth as it may stand in a log: a word, or None for whatever else was sent as one."""
+    return given if isinstance(given, str) and _WORD.fullmatch(given) else None
 
 
 def _is_loopback(host: str) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import httpx
 from pydantic import BaseModel, SecretStr
@@ -25,7 +25,7 @@ from graticule.config import Settings
 from graticule.core.errors import ConfigurationError, PermissionDenied, Unauthenticated, Unavailable
 from graticule.core.permissions import Caller
 from graticule.services import issuer_documents
-from graticule.services.issuer_documents import FAILURES, Remembered, TrustedIssuer, WrongStatus
+from graticule.services.issuer_documents import FAILURES, Remembered, TrustedIssuer, WrongStatus, error_word
 from graticule.services.oidc import OpenIdTokens
 from graticule.services.seals import Seal
 
@@ -34,8 +34,10 @@ LIFE: Final = timedelta(minutes=10)
 LONGEST_CODE: Final = 8192
 HOME: Final = "/"
 
-# A page of ours: no other host, in whatever way browsers let one be written, and nothing of the API.
-_PAGE: Final = re.compile(r"/(?!/|api/)[!-\[\]-~]{0,511}")
+# A page of ours: no other host, in whatever way browsers let one be written.
+_PAGE: Final = re.compile(r"/(?!/)[!-\[\]-~]{0,511}")
+# What an issuer says that cannot sign anybody in just now (RFC 6749, section 4.1.2.1).
+_AWAY: Final = frozenset({"server_error", "temporarily_unavailable"})
 
 
 class Failure(StrEnum):
@@ -170,25 +172,31 @@ class OpenIdSignIn:
         address = httpx.URL(endpoints.authorization).copy_merge_params(asked)
         return WayThere(str(address), self._seal.close(begun))
 
-    async def finish(self, kept: str | None, state: str, code: str) -> SignedIn:
-        """Give who comes back from the issuer, or raise `SignInFailed`."""
+    async def finish(self, kept: str | None, *, state: str, code: str, error: str = "") -> SignedIn:
+        """Give who comes back from the issuer, with a code or its `error`; or raise `SignInFailed`."""
         try:
-            return await self._finished(kept, state, code)
+            return await self._finished(self._begun(kept, state), code, error)
         except SignInFailed:
             raise
-        except PermissionDenied as error:
-            raise SignInFailed(Failure.NO_ROLE, error.message) from None
-        except Unavailable as error:
-            raise SignInFailed(Failure.UNAVAILABLE, error.message) from None
-        except Unauthenticated as error:
-            raise SignInFailed(Failure.REFUSED, f"{error.message} {error.detail or ''}") from None
+        except PermissionDenied as refusal:
+            raise SignInFailed(Failure.NO_ROLE, refusal.message) from None
+        except Unavailable as refusal:
+            raise SignInFailed(Failure.UNAVAILABLE, refusal.message) from None
+        except Unauthenticated as refusal:
+            raise SignInFailed(Failure.REFUSED, f"{refusal.message} {refusal.detail or ''}") from None
 
-    async def _finished(self, kept: str | None, state: str, code: str) -> SignedIn:
+    def _begun(self, kept: str | None, state: str) -> _Begun:
         begun = None if kept is None else self._seal.open(kept, _Begun)
         if begun is None:
             raise SignInFailed(Failure.EXPIRED, "nothing that was begun here")
         if not hmac.compare_digest(begun.state.encode(), state.encode(errors="replace")):
             raise SignInFailed(Failure.REFUSED, "another state than the one that was given along")
+        return begun
+
+    async def _finished(self, begun: _Begun, code: str, error: str) -> SignedIn:
+        if error:
+            reason = Failure.UNAVAILABLE if error in _AWAY else Failure.REFUSED
+            raise SignInFailed(reason, f"the issuer says {error_word(error) or 'no word that is known'}")
         if not 0 < len(code) <= LONGEST_CODE:
             raise SignInFailed(Failure.REFUSED, "no code")
         answer = await self._exchanged(code, begun)
@@ -244,8 +252,13 @@ class OpenIdSignIn:
 
 
 def page_of_ours(to: str) -> str:
-    """Give the page that is wanted after signing in, or the first one when it is not one of ours."""
-    return to if _PAGE.fullmatch(to) else HOME
+    """Give the page that is wanted after signing in, or the first one when it is not one of ours.
+
+    Nothing of the API is, nor what only turns out to be of it when a browser or the server has read the path.
+    """
+    first, *others = unquote(re.split(r"[?#]", to, maxsplit=1)[0]).removeprefix("/").split("/")
+    is_page = _PAGE.fullmatch(to) and first != "api" and not {".", ".."} & {first, *others}
+    return to if is_page else HOME
 
 
 def _challenge(verifier: str) -> str:

@@ -33,7 +33,7 @@ class Browser:
     @property
     def cookie(self) -> str:
         """Give the session that is kept."""
-        (value,) = [each.value for each in self.client.cookies.jar if each.name.endswith(SESSION_COOKIE)]
+        (value,) = [each.value for each in self.client.cookies.jar if each.name.endswith(SESSION_COOKIE.name)]
         assert value is not None
         return value
 

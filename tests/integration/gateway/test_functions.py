@@ -108,6 +108,26 @@ async def test_one_can_sign_in_to_the_console_and_it_is_told_that_nothing_is_liv
     assert [each["platform_id"] for each in json.loads(again.get_body())["items"]] == ["ddh"]
 
 
+async def test_an_answer_keeps_all_cookies_that_it_sets() -> None:
+    cookies = ["__Host-a=1; Path=/; Secure", "__Host-b=; Max-Age=0; Path=/; Secure"]
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        if scope["type"] == "lifespan":
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+            await send({"type": "lifespan.shutdown.complete"})
+            return
+        headers = [(b"set-cookie", each.encode()) for each in cookies]
+        await send({"type": "http.response.start", "status": 303, "headers": headers})
+        await send({"type": "http.response.body", "body": b""})
+
+    host = Host(AsgiFunctionApp(app=HostedApplication(application), http_auth_level=AuthLevel.ANONYMOUS))
+    headers: Any = (await host.ask(None, "/")).headers
+    assert headers.getlist("set-cookie") == cookies
+    await host.stop()
+
+
 async def test_the_lifespan_runs_once_however_many_requests_come_first() -> None:
     began: list[str] = []
 

@@ -26,6 +26,7 @@ from tests.integration.gateway.front import (
 from tests.integration.gateway.targets import Target
 
 from graticule.core.models.platform import ClientRole
+from graticule.gateway import proxy
 from graticule.services.service_tokens import HEADER, ServiceTokens
 
 LIMIT = 4096
@@ -113,6 +114,52 @@ async def test_redirects_are_passed_on_and_lead_nowhere_else(front: Front, targe
         answer = await front.ask("operator", "GET", "/api/proxy/serve/moved", params={"to": to})
         assert (answer.status_code, answer.headers.get("location")) == (307, expected), to
     assert len(target.requests) == len(leads)
+
+
+async def test_a_target_is_asked_by_the_name_by_which_it_knows_itself(
+    database: TestDatabase, target: Target, tmp_path: Path
+) -> None:
+    settings = settings_of(
+        tmp_path,
+        orchestrator_url=address(target.address),
+        proxy_targets={"serve": address(target.address)},
+        serve_url=address("https://maps.example:8443/data"),
+    )
+    leads = {
+        "https://maps.example:8443/data/there?x=1": "/api/proxy/serve/there?x=1",
+        f"{target.address}/there": "/api/proxy/serve/there",
+        "https://maps.example:8443/elsewhere": None,
+        "https://maps.example/data/there": None,
+        "http://maps.example:8443/data/there": None,
+    }
+    async with running_front(settings, database) as front:
+        for to, expected in leads.items():
+            answer = await front.ask("operator", "GET", "/api/proxy/serve/moved", params={"to": to})
+            assert answer.headers.get("location") == expected, to
+        assert (await front.get("operator", "/api/proxy/health"))["status"] == "healthy"
+        await front.ask("operator", "GET", "/api/proxy/orchestrator/x")
+    hosts = {(request.url.path, request.headers["host"]) for request in target.requests}
+    plain = target.address.removeprefix("http://")
+    told = {("/moved", "maps.example:8443"), ("/livez", "maps.example:8443"), ("/livez", plain), ("/x", plain)}
+    assert {each for each in hosts if each[0] in {"/moved", "/livez", "/x"}} == told
+
+
+async def test_who_crowds_one_target_keeps_nobody_from_the_others_and_from_probes(
+    database: TestDatabase, target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proxy, "CONNECTIONS", 1)
+    settings = settings_of(
+        tmp_path, orchestrator_url=address(target.address), proxy_targets={"serve": address(target.address)}
+    )
+    async with (
+        running_front(settings, database) as front,
+        served(front.app) as found,
+        httpx.AsyncClient(base_url=found, headers=headers_of("operator"), timeout=10) as client,
+        client.stream("GET", "/api/proxy/serve/events") as held,
+    ):
+        assert held.status_code == 200
+        assert (await client.get("/api/proxy/orchestrator/x")).status_code == 200
+        assert (await client.get("/api/proxy/health")).json()["status"] == "healthy"
 
 
 async def test_what_is_not_configured_cannot_be_reached(front: Front, target: Target) -> None:

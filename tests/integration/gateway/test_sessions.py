@@ -30,7 +30,7 @@ from tests.integration.gateway.front import (
 from tests.integration.gateway.targets import Target
 
 from graticule import __version__
-from graticule.core.permissions import Deed
+from graticule.core.permissions import ALLOWED, Deed
 from graticule.gateway.app import create_gateway
 from graticule.http.callers import CHANGING, MOST_BYTES_OF_STRANGERS
 from graticule.http.rate_limits import RateLimits
@@ -75,6 +75,7 @@ async def test_each_is_told_what_it_may_do(front: Front, subtests: pytest.Subtes
             async with browser_of(front.app) as browser:
                 caller = (await browser.sign_in(key_of(who)))["caller"]
             assert (caller["name"], caller["roles"], caller["platform_id"]) == (who, roles, platform_id)
+            assert set(caller["deeds"]) == {deed for deed, whose in ALLOWED.items() if set(roles) & whose}
             by_key = (await front.ask(who, "GET", SESSION)).json()["caller"]
             assert by_key == caller
 
@@ -154,7 +155,7 @@ async def test_a_session_ends_with_its_key_and_follows_the_roles_of_its_client(b
     _change(front, "operator", f"key_hash = '{key_hash('another')}'")
     ended = await browser.client.get(SESSION)
     assert ended.json()["caller"] is None
-    assert cookies_of(ended)["graticule_session"][1] >= {"max-age=0", "path=/"}
+    assert cookies_of(ended)["graticule_session"][1] >= {"max-age=0", "path=/api"}
     assert not browser.client.cookies
 
 
@@ -176,11 +177,15 @@ async def test_a_session_that_is_over_counts_as_none(browser: Browser, front: Fr
         assert (await browser.session())["caller"] is None
 
 
-async def test_signing_out_forgets_the_session(browser: Browser) -> None:
+async def test_signing_out_forgets_the_session(browser: Browser, logged: list[Any]) -> None:
     await browser.sign_in(key_of("partner"))
     answer = await browser.client.delete(SESSION, headers=CONSOLE)
     assert (answer.status_code, answer.content) == (204, b"")
-    assert cookies_of(answer)["graticule_session"] == ('""', {"httponly", "max-age=0", "path=/", "samesite=strict"})
+    attributes = {"httponly", "max-age=0", "path=/api", "samesite=strict"}
+    assert cookies_of(answer)["graticule_session"] == ('""', attributes)
+    assert answer.headers["clear-site-data"] == '"cache"'
+    told = [(line["event"], line["caller"], line.get("by")) for line in logged if line["event"].startswith("signed")]
+    assert told == [("signed in", "partner", "key"), ("signed out", "partner", None)]
     problem_of(await browser.client.get("/api/platforms"), 401, "unauthenticated")
     assert (await browser.client.delete(SESSION, headers=CONSOLE)).status_code == 204
 
@@ -196,8 +201,11 @@ async def test_requests_of_a_session_count_for_its_client(browser: Browser, fron
 
 async def test_the_cookie_is_for_this_host_and_no_script(front: Front) -> None:
     seconds = f"max-age={front.app.state.settings.session_minutes * 60}"
-    plain = {"httponly", "path=/", "samesite=strict", seconds}
-    expected = {"http": ("graticule_session", plain), "https": ("__Host-graticule_session", plain | {"secure"})}
+    both = {"httponly", "samesite=strict", seconds}
+    expected = {
+        "http": ("graticule_session", both | {"path=/api"}),
+        "https": ("__Host-graticule_session", both | {"path=/", "secure"}),
+    }
     for scheme, (name, attributes) in expected.items():
         async with browser_of(front.app, f"{scheme}://gateway") as browser:
             answer = await browser.client.post(SESSION, json={"api_key": ADMIN_KEY}, headers=CONSOLE)
@@ -206,6 +214,26 @@ async def test_the_cookie_is_for_this_host_and_no_script(front: Front) -> None:
             assert (await browser.session())["caller"]["name"] == "admin"
             answer = await browser.client.delete(SESSION, headers=CONSOLE)
             assert cookies_of(answer)[name][1] >= attributes - {seconds}
+
+
+async def test_where_the_public_address_is_one_of_https_cookies_go_by_it_alone(
+    database: TestDatabase, tmp_path: Path
+) -> None:
+    """A proxy that takes the https may say nothing of it."""
+    settings = settings_of(tmp_path, public_url=address("https://maps.example"))
+    async with running_front(settings, database) as front, browser_of(front.app) as browser:
+        answer = await browser.client.post(SESSION, json={"api_key": ADMIN_KEY}, headers=CONSOLE)
+        ((name, (value, attributes)),) = cookies_of(answer).items()
+        assert (name, attributes & {"secure", "path=/"}) == ("__Host-graticule_session", {"secure", "path=/"})
+        sent = await browser.client.get("/api/platforms", headers={"Cookie": f"{name}={value}"})
+        assert sent.status_code == 200
+
+
+async def test_other_ports_of_the_host_are_not_sent_the_session(browser: Browser) -> None:
+    await browser.sign_in(ADMIN_KEY)
+    beside = httpx.Request("GET", "http://gateway:8003/tiles/1")
+    browser.client.cookies.set_cookie_header(beside)
+    assert "cookie" not in beside.headers
 
 
 async def test_by_https_a_cookie_that_another_host_may_have_set_does_not_count(front: Front) -> None:

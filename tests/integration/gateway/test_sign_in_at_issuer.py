@@ -75,15 +75,18 @@ async def refused(browser: Browser, answer: httpx.Response, reason: str) -> None
     assert await signed_in(browser) is None
 
 
-async def test_whoever_the_issuer_knows_is_signed_in(opened: Open, issuer: AuthorizationServer) -> None:
+async def test_whoever_the_issuer_knows_is_signed_in(
+    opened: Open, issuer: AuthorizationServer, logged: list[Any]
+) -> None:
     browser = await opened(oidc_label="Sign in with Example")
     assert (await browser.session())["sign_in"] == {"api_key": True, "oidc": "Sign in with Example"}
     issuer.claims = {"sub": "grace", "roles": ["submitter", "unknown"], "platform_id": "ddh"}
     answer = await come_back(browser, issuer, "/assets?text=roads")
     assert (answer.status_code, answer.headers["location"]) == (303, "/assets?text=roads")
     cookies = cookies_of(answer)
-    assert cookies["graticule_session"][1] == {"httponly", "path=/", "samesite=strict", "max-age=28800"}
-    assert "max-age=0" in cookies["graticule_sign_in"][1]
+    assert cookies["graticule_session"][1] == {"httponly", "path=/api", "samesite=strict", "max-age=28800"}
+    assert cookies["graticule_sign_in"][1] >= {"max-age=0", "path=/api/session"}
+    assert ("grace", "issuer") in [(line.get("caller"), line.get("by")) for line in logged]
     caller = {"name": "grace", "roles": ["submitter"], "deeds": ["submit", "read"], "platform_id": "ddh"}
     assert await signed_in(browser) == caller
     issuer.claims["roles"] = ["admin"]
@@ -95,8 +98,8 @@ async def test_the_way_there_is_kept_in_a_cookie_for_ten_minutes(opened: Open) -
         browser = await opened(f"{scheme}://gateway")
         led = await browser.client.get(OIDC)
         ((found, (value, attributes)),) = cookies_of(led).items()
-        secure = {"secure"} if scheme == "https" else set()
-        assert (found, attributes) == (name, {"httponly", "path=/", "samesite=lax", "max-age=600"} | secure)
+        where = {"secure", "path=/"} if scheme == "https" else {"path=/api/session"}
+        assert (found, attributes) == (name, {"httponly", "samesite=lax", "max-age=600"} | where)
         asked = {key: each[0] for key, each in parse_qs(urlsplit(led.headers["location"]).query).items()}
         assert asked["redirect_uri"] == f"{scheme}://gateway{CALLBACK}"
         assert asked["scope"] == "openid profile"
@@ -234,20 +237,45 @@ async def test_an_answer_without_the_token_signs_nobody_in(
     await refused(browser, await come_back(browser, issuer), "refused")
 
 
-async def test_whom_the_issuer_refuses_is_told_so(opened: Open, issuer: AuthorizationServer) -> None:
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        ("access_denied", "refused"),
+        ("server_error", "unavailable"),
+        ("temporarily_unavailable", "unavailable"),
+        ("Evil words", "refused"),
+    ],
+)
+async def test_whom_the_issuer_does_not_sign_in_is_told_so(
+    opened: Open, issuer: AuthorizationServer, logged: list[Any], error: str, reason: str
+) -> None:
     browser = await opened()
     led = await browser.client.get(OIDC)
     state = httpx.URL(led.headers["location"]).params["state"]
-    answer = await browser.client.get(CALLBACK, params={"error": "access_denied", "state": state})
-    await refused(browser, answer, "refused")
+    answer = await browser.client.get(CALLBACK, params={"error": error, "code": "c", "state": state})
+    await refused(browser, answer, reason)
+    assert issuer.forms == []
+    (line,) = [line for line in logged if line["event"] == "nobody was signed in"]
+    assert line["detail"] == f"the issuer says {'no word that is known' if ' ' in error else error}"
+
+
+async def test_nothing_that_is_brought_back_is_an_error_to_look_at(opened: Open, issuer: AuthorizationServer) -> None:
+    browser = await opened()
+    await refused(browser, await browser.client.get(CALLBACK), "expired")
+    for name in ("code", "state"):
+        led = await browser.client.get(OIDC)
+        back = httpx.URL(issuer.approve(led.headers["location"]))
+        await refused(browser, await browser.client.get(back.copy_set_param(name, "x" * 9000)), "refused")
     assert issuer.forms == []
 
 
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        ((400, {}, b'{"error": "invalid_grant"}'), "refused"),
-        ((401, {}, b'{"error": "invalid_client"}'), "refused"),
+        ((400, {}, b'{"error": "very-secret", "error_description": "very-secret"}'), "refused"),
+        ((400, {}, b'["very-secret"]'), "refused"),
+        ((401, {}, b'{"error": 1}'), "refused"),
+        ((400, {}, b"x" * (issuer_documents.MOST_BYTES + 1)), "refused"),
         ((429, {}, b""), "unavailable"),
         ((500, {}, b""), "unavailable"),
         ((302, {"Location": "/tenant/elsewhere"}, b""), "unavailable"),
@@ -266,7 +294,18 @@ async def test_an_answer_of_the_token_endpoint_that_is_none_is_not_told_on(
     await refused(browser, await come_back(browser, issuer), reason)
     assert issuer.asked.count("/tenant/token") == 1
     assert "/tenant/elsewhere" not in issuer.asked
-    assert not [word for word in ("very-secret", "Zq7", "invalid_") if word in str(logged)]
+    assert not [word for word in ("very-secret", "Zq7") if word in str(logged)]
+
+
+async def test_the_word_of_the_token_endpoint_is_logged_and_nothing_else_of_it(
+    opened: Open, issuer: AuthorizationServer, logged: list[Any]
+) -> None:
+    issuer.answers["/tenant/token"] = (401, {}, b'{"error": "invalid_client", "error_description": "very-secret"}')
+    browser = await opened()
+    await refused(browser, await come_back(browser, issuer), "refused")
+    (line,) = [line for line in logged if line["event"] == "nobody was signed in"]
+    assert line["detail"] == "the issuer gave no tokens for the code: status 401, invalid_client"
+    assert "very-secret" not in str(logged)
 
 
 @pytest.mark.parametrize(
@@ -318,14 +357,30 @@ async def test_without_a_client_there_is_no_way_to_the_issuer(opened: Open) -> N
         assert "GRATICULE_OIDC_CLIENT_ID" in problem_of(await browser.client.get(path), 404)["hint"]
 
 
-async def test_attempts_are_counted(opened: Open, issuer: AuthorizationServer) -> None:
+async def test_refusals_are_counted_and_nobody_is_locked_out_by_others(
+    opened: Open, issuer: AuthorizationServer, logged: list[Any]
+) -> None:
     browser = await opened()
-    browser.app.state.rate_limits = RateLimits(1000, failures_per_minute=1, nameless_per_minute=7)
+    browser.app.state.rate_limits = RateLimits(1000, failures_per_minute=1, nameless_per_minute=1)
+    for status in (401, 429):  # what others do at the same address
+        assert (await browser.client.get("/api/platforms")).status_code == status
     issuer.claims = {"nonce": "another"}
     await refused(browser, await come_back(browser, issuer), "refused")
-    problem_of(await come_back(browser, issuer), 429, "too_many_requests")
+    await refused(browser, await come_back(browser, issuer), "unavailable")
+    assert "Too many requests with a wrong credential" in str(logged)
     issuer.claims = {}
     assert (await come_back(browser, issuer)).headers["location"] == "/"
-    assert (await browser.client.get(OIDC)).status_code == 303
-    for path in (OIDC, CALLBACK):
-        problem_of(await browser.client.get(path), 429, "too_many_requests")
+    assert (await signed_in(browser))["name"] == "ada"
+
+
+async def test_an_issuer_that_is_unwell_is_no_fault_of_the_address(opened: Open, issuer: AuthorizationServer) -> None:
+    browser = await opened()
+    browser.app.state.rate_limits = RateLimits(1000, failures_per_minute=1)
+    for error in ("server_error", "temporarily_unavailable"):
+        led = await browser.client.get(OIDC)
+        state = httpx.URL(led.headers["location"]).params["state"]
+        await refused(
+            browser, await browser.client.get(CALLBACK, params={"error": error, "state": state}), "unavailable"
+        )
+    issuer.claims = {"nonce": "another"}
+    await refused(browser, await come_back(browser, issuer), "refused")  # the first that counts

@@ -1,6 +1,7 @@
 """Staff look at the data of the real services through the gateway, each as far as its roles go."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -34,6 +35,7 @@ from tests.integration.serve.running import INSIDE, TILE, World, table_of
 
 from graticule.core.audience import Audience
 from graticule.core.models.platform import ClientRole, DataType
+from graticule.gateway import proxy
 from graticule.serve.app import create_serve
 from graticule.services.service_tokens import HEADER, TO_ORCHESTRATOR, TO_SERVICES, ServiceTokens
 
@@ -140,7 +142,7 @@ async def test_who_is_signed_in_to_the_console_needs_no_key(front: Front) -> Non
 async def test_what_a_browser_has_already_is_not_sent_again(front: Front) -> None:
     for path in (PREVIEW, PICTURE, VECTOR_TILE, "stac/collections"):
         first = await seen(front, "reviewer", path)
-        assert first.headers["vary"] == "Accept, Accept-Encoding"
+        assert first.headers["vary"] == "Accept, Accept-Encoding, Cookie, Authorization, X-API-Key"
         again = await seen(front, "reviewer", path, **{"If-None-Match": first.headers["etag"]})
         assert (again.status_code, again.content) == (304, b""), path
         kept = ("etag", "cache-control", "vary")
@@ -226,7 +228,8 @@ async def test_the_services_are_told_who_looks_and_no_credential(world: World, t
     async with viewing(world, f"{target.address}/base", tmp_path) as front:
         answer = await seen(front, "reviewer", "tiles/1?a=1", **sent)
         moved = await seen(front, "reviewer", f"stac/moved?to={target.address}/base/stac/there")
-    assert answer.headers["cache-control"] == "public, max-age=600"
+    assert answer.headers["cache-control"] == "private, max-age=600"
+    assert answer.headers["vary"] == "Cookie, Authorization, X-API-Key"
     assert not {"set-cookie", "server", "x-secret"} & set(answer.headers)
     assert (moved.status_code, moved.headers["location"]) == (307, "/api/view/stac/there")
     request = target.requests[0]
@@ -238,7 +241,45 @@ async def test_the_services_are_told_who_looks_and_no_credential(world: World, t
     assert (caller.name, caller.roles) == ("reviewer", frozenset({ClientRole.REVIEWER}))
 
 
+async def test_no_answer_may_pause_for_ever(
+    world: World, target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proxy, "ANSWER_SECONDS", 0.2)
+    headers = {**headers_of("reviewer"), "Accept": "text/event-stream"}
+    async with (
+        viewing(world, target.address, tmp_path) as front,
+        served(front.app) as found,
+        httpx.AsyncClient(base_url=found, headers=headers, timeout=20) as client,
+        client.stream("GET", "/api/view/tiles/events") as answer,
+    ):
+        chunks = answer.aiter_raw()
+        assert await anext(chunks) == b"data: 1\n\n"
+        with pytest.raises(httpx.RemoteProtocolError):
+            await anext(chunks)
+
+
 # How it is set up
+
+
+async def test_services_that_know_themselves_by_another_name_are_asked_by_it(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a cluster, where the gateway reaches them by a name with dots, which they would refuse."""
+    public, name, find = "https://maps.example", "services.cluster.example", socket.getaddrinfo
+
+    def found_here(host: Any, *more: Any, **named: Any) -> Any:
+        return find("127.0.0.1" if host in {name, name.encode()} else host, *more, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", found_here)
+    settings = world.settings(serve_key=SERVE_KEY, serve_url=public)
+    app = create_serve(settings, world.database.url(Audience.INTERNAL.role), Audience.INTERNAL)
+    async with app.router.lifespan_context(app), served(app) as found:
+        within = found.replace("127.0.0.1", name)
+        async with viewing(world, within, tmp_path, serve_url=address(public)) as front:
+            for path in (PICTURE, PREVIEW, "stac/collections"):
+                assert (await seen(front, "reviewer", path)).status_code == 200, path
+        async with viewing(world, within, tmp_path) as front:
+            assert (await seen(front, "reviewer", PICTURE)).status_code == 421
 
 
 async def test_a_gateway_that_knows_no_services_says_what_to_set(world: World, tmp_path: Path) -> None:

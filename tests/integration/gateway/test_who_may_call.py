@@ -43,6 +43,7 @@ PROBES: Final[Table] = {
 GATEWAY: Final[Table] = {
     **PROBES,
     "GET /": EVERYONE,
+    "HEAD /": EVERYONE,
     "GET /static/{path}": EVERYONE,
     "HEAD /static/{path}": EVERYONE,
     "GET /api/session": EVERYONE,

@@ -167,6 +167,12 @@ def test_each_question_uses_its_index(full: psycopg.Connection[TupleRow], subtes
             assert _explained(full, query, parameters)[0] == {index}
 
 
+def test_jobs_of_one_correlation_are_read_newest_first_without_a_sort(full: psycopg.Connection[TupleRow]) -> None:
+    used, plan = _explained(full, LIST_JOBS, {**LATER_PAGE, "correlation_id": "batch-7"})
+    assert used == {"dag_jobs_correlation_id_idx"}
+    assert '"Sort"' not in plan
+
+
 # What a word finds, by the index of its part.
 WORDS = {
     "4e4e": "dag_jobs_beginning",

@@ -23,6 +23,7 @@ from graticule.repositories.jobs import JobRepository
 from graticule.repositories.layers import LayerCatalogRepository
 from graticule.repositories.messages import MessageRepository
 from graticule.repositories.nodes import NodeRepository
+from graticule.repositories.operator_views import OperatorViews
 from graticule.repositories.platforms import PlatformRepository
 from graticule.repositories.processes import OrchestratorRepository, WorkerRepository
 from graticule.repositories.requests import RequestRepository
@@ -150,12 +151,13 @@ async def test_events_go_to_the_partition_of_their_month_in_utc_and_the_rest_to_
     assert len(await EventRepository(with_job).of_job(JOB)) == len(times)
 
 
-async def test_a_workflow_is_kept_once_and_its_revisions_are_listed_newest_first(connection: Connection) -> None:
+async def test_a_workflow_is_kept_once_and_its_versions_are_listed_newest_first(connection: Connection) -> None:
     workflows = WorkflowRepository(connection)
     assert await workflows.keep(rows.workflow(name="first"))
     assert not await workflows.keep(rows.workflow(name="again"))
     assert await workflows.keep(rows.workflow(workflow_hash="1" * 64, created_at=LATER))
-    assert [each.workflow_hash for each in await workflows.revisions(WorkflowId("flow"))] == ["1" * 64, rows.HASH]
+    versions = await OperatorViews(connection).workflow_versions(WorkflowId("flow"), 50)
+    assert [each.workflow_hash for each in versions] == ["1" * 64, rows.HASH]
     assert (await workflows.get(workflow_hash=rows.HASH)).name == "first"
 
 

@@ -8,7 +8,13 @@ from graticule.cli.installation import AdminKey, Installation, _environments
 from graticule.cli.local_database import DatabaseUrls
 from graticule.config import Settings
 
-KEYS = {"GRATICULE_ADMIN_KEY", "GRATICULE_SERVICE_KEY", "GRATICULE_SERVE_KEY", "GRATICULE_WEBHOOK_SECRET"}
+KEYS = {
+    "GRATICULE_ADMIN_KEY",
+    "GRATICULE_OIDC_CLIENT_SECRET",
+    "GRATICULE_SERVICE_KEY",
+    "GRATICULE_SERVE_KEY",
+    "GRATICULE_WEBHOOK_SECRET",
+}
 URLS = DatabaseUrls(place="here", owner="owner", orchestrator="o", gateway="g", worker="w", serve="s")
 
 
@@ -28,7 +34,7 @@ def test_the_services_are_given_the_key_for_them_and_no_other(tmp_path: Path, mo
         monkeypatch.setenv(name, "inherited" * 4)
     assert known(Settings(), tmp_path, "http://127.0.0.1:8003") == {
         "gateway": KEYS - {"GRATICULE_WEBHOOK_SECRET"},
-        "orchestrator": KEYS - {"GRATICULE_SERVE_KEY"},
+        "orchestrator": KEYS - {"GRATICULE_OIDC_CLIENT_SECRET", "GRATICULE_SERVE_KEY"},
         "worker": set(),
         "serve": {"GRATICULE_SERVE_KEY"},
     }

@@ -17,7 +17,17 @@ BASE = "https://gateway.example/api/session/oidc/callback"
 
 
 @pytest.mark.parametrize(
-    "to", ["/", "/reviews", "/jobs/0f?tab=nodes&q=a%20b#events", "/assets/x:y@z", "/a//b", "/apis", "/a/../b"]
+    "to",
+    [
+        "/",
+        "/reviews",
+        "/jobs/0f?tab=nodes&q=a%20b#events",
+        "/assets/x:y@z",
+        "/a//b",
+        "/apis",
+        "/a.b/..c",
+        "/a?x=/../api",
+    ],
 )
 def test_a_page_of_ours_is_led_to(to: str) -> None:
     assert page_of_ours(to) == to
@@ -27,7 +37,17 @@ HOSTILE = [
     *("", " ", "reviews", "//evil.example", "///evil.example", "/\\evil.example", "\\\\evil.example", "/a\\b"),
     *("https://evil.example/", "javascript:alert(1)", "data:text/html,x", " /reviews", "/\t/evil.example"),
     *("/\n/evil.example", "/\r\nSet-Cookie: a=b", "/a b", "/\x00", "/é", "/" + "a" * 600, "?to=/x", "#x", "@evil"),
-    *("/api/session/oidc?to=/api/session/oidc", "/api/proxy/x"),
+    *("/api/session/oidc?to=/api/session/oidc", "/api/proxy/x", "/api", "/api?x", "/api#x", "/%61pi/x", "/api%2fx"),
+    *(
+        "/./api/x",
+        "/x/../api/session/oidc",
+        "/%2e/api/x",
+        "/x/%2E%2e/api/x",
+        "/a/../b",
+        "/.",
+        "/..",
+        "/.//evil.example",
+    ),
 ]
 
 

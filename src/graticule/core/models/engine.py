@@ -177,7 +177,11 @@ class Job(Row):
             Index(("submitted_by", "created_at DESC", "job_id DESC"), where="submitted_by IS NOT NULL"),
             Index(("created_at DESC", "job_id DESC")),
             Index(("asset_id", "version_ordinal"), where="asset_id IS NOT NULL"),
-            Index(("correlation_id",), where="correlation_id IS NOT NULL"),
+            Index(
+                ("correlation_id", "created_at DESC", "job_id DESC"),
+                where="correlation_id IS NOT NULL",
+                name="dag_jobs_correlation_id_idx",  # by the same name, a migration makes it anew
+            ),
             Index(("ended_at",), where="ended_at IS NOT NULL", comment="What retention may remove."),
         ),
         grants=granted(orchestrator=FULL, worker=READ),  # a worker tells a job's owner of its results
