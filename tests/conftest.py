@@ -33,8 +33,14 @@ from graticule.services.bootstrap import BootstrapService
 
 HOME_VARIABLE = "GRATICULE_TEST_HOME"
 TEMPLATE = "graticule_template"
-# Nothing here must survive a power cut, so the tests need not wait for the disk.
-NOT_DURABLE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+# Nothing here must survive a power cut, so the tests need not wait for the disk. A session that is the first to meet a
+# geometry would have to load PostGIS, which takes longer than to connect; and most tests have sessions of their own.
+QUICK = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "shared_preload_libraries": "postgis-3",
+}
 SEEDED = (Platform, SchemaDeployment)  # the tables in which a deployment leaves rows
 SHAPE = """
     SELECT md5(string_agg(concat_ws(' ', kind, name, detail), E'\\n' ORDER BY kind, name, detail))
@@ -47,6 +53,17 @@ SHAPE = """
           FROM pg_constraint WHERE connamespace = 'dagapp'::regnamespace) AS object
 """
 
+# Whatever changes the shape leaves rows of the catalogue in a later version, or fewer or more of them.
+CATALOGUE = """
+    SELECT count(*), sum(version)
+    FROM (SELECT xmin::text::bigint AS version FROM pg_class
+          WHERE relnamespace = ANY ('{dagapp,geo,external}'::regnamespace[])
+          UNION ALL
+          SELECT pg_attribute.xmin::text::bigint FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+          WHERE relnamespace = ANY ('{dagapp,geo,external}'::regnamespace[])
+          UNION ALL
+          SELECT xmin::text::bigint FROM pg_constraint WHERE connamespace = 'dagapp'::regnamespace) AS object
+"""
 END_OTHERS = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE datname = %s AND pid <> pg_backend_pid() AND backend_type = 'client backend'
@@ -66,7 +83,7 @@ class SharedCluster:
     def __init__(self) -> None:
         self._home = new_cluster_folder()
         self._runner = asyncio.Runner()  # kept open: the server is a child of its loop
-        self._cluster = Cluster.of(self._home, settings=NOT_DURABLE)
+        self._cluster = Cluster.of(self._home, settings=QUICK)
         try:
             self._runner.run(self._start())
         except BaseException:
@@ -114,6 +131,7 @@ def pytest_collection_finish() -> None:
     """Leave out of every later search for garbage what stays to the end: the modules, and the tests themselves."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(10_000)  # what a test leaves is little, and goes with it
     gc.enable()
 
 
@@ -194,6 +212,7 @@ class SharedDatabase:
         self._connection = self._connect()
         self._seeds = {model: _rows(self._connection, model) for model in SEEDED}
         self._shape = _shape(self._connection)
+        self._catalogue = _catalogue(self._connection)
         self._counts = _counts(self._connection)
 
     def drop(self) -> None:
@@ -204,7 +223,7 @@ class SharedDatabase:
         """Make it as it was; what cannot be undone by changing rows is the fault of the test before."""
         connection = self._kept_connection()
         _end_others(connection, self.database)
-        if _shape(connection) != self._shape or not self._empty_tables(connection):
+        if not self._has_its_shape(connection) or not self._empty_tables(connection):
             self.drop()
             self.database = create_database()
             self._connection = self._connect()
@@ -220,6 +239,14 @@ class SharedDatabase:
         except psycopg.OperationalError:
             self._connection = self._connect()
         return self._connection
+
+    def _has_its_shape(self, connection: psycopg.Connection) -> bool:
+        """Tell whether the tables are as they were; they are looked at only if their catalogue has changed."""
+        catalogue = _catalogue(connection)
+        if catalogue != self._catalogue and _shape(connection) != self._shape:
+            return False
+        self._catalogue = catalogue
+        return True
 
     def _empty_tables(self, connection: psycopg.Connection) -> bool:
         """Bring the rows back to the seeds; False when something still writes."""
@@ -264,6 +291,11 @@ def _delete_rows(connection: psycopg.Connection) -> None:
 def _shape(connection: psycopg.Connection) -> object:
     """Give a digest of the tables themselves."""
     return connection.execute(SHAPE).fetchone()
+
+
+def _catalogue(connection: psycopg.Connection) -> object:
+    """Give what every change of the tables themselves changes, too."""
+    return connection.execute(CATALOGUE).fetchone()
 
 
 def _counts(connection: psycopg.Connection) -> object:

@@ -4,6 +4,7 @@ import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
@@ -105,7 +106,13 @@ def compile_file(path: Path, handlers: Mapping[str, KnownHandler]) -> Compiled:
         return _unread(path, "The file is not UTF-8 text.")
     except OSError as error:
         return _unread(path, f"The file cannot be read: {error.strerror or error}.")
-    return compile_workflow(text, file=str(path), handlers=handlers)
+    return _compiled(text, str(path), frozenset(handlers.items()))
+
+
+@lru_cache(maxsize=128)
+def _compiled(text: str, file: str, handlers: frozenset[tuple[str, KnownHandler]]) -> Compiled:
+    """Compile a text once, however often it is read: of the files that are loaded anew, few have changed."""
+    return compile_workflow(text, file=file, handlers=dict(handlers))
 
 
 def _unread(path: Path, message: str) -> Compiled:
