@@ -1908,6 +1908,7 @@ export interface operations {
             query?: {
                 code?: string;
                 state?: string;
+                error?: string;
             };
             header?: never;
             path?: never;

@@ -14,16 +14,21 @@ export class Problem extends Error {
     message: string,
     readonly hint: string | null = null,
     readonly faults: Fault[] = [],
+    /** How long one is asked to wait. */
+    readonly retryAfterSeconds: number | null = null,
   ) {
     super(message)
     this.name = 'Problem'
   }
 
-  /** Whether nothing answered at all. */
+  /** Whether the gateway did not answer: nothing did, or a proxy before it that does not reach it either. */
   get isUnreachable(): boolean {
-    return this.status === 0
+    return this.status === 0 || (OF_A_PROXY.has(this.status) && this.code === String(this.status))
   }
 }
+
+/** The gateway itself answers with these too, but as a problem document with a code. */
+const OF_A_PROXY = new Set([502, 503, 504])
 
 export async function problemOf(response: Response): Promise<Problem> {
   const told = (await response.json().catch(() => null)) ?? {}
@@ -34,5 +39,6 @@ export async function problemOf(response: Response): Promise<Problem> {
     typeof told.detail === 'string' ? told.detail : shared.failed(response.status),
     typeof told.hint === 'string' ? told.hint : null,
     faults,
+    Number(response.headers.get('Retry-After')) || null,
   )
 }

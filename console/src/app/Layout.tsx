@@ -1,17 +1,20 @@
-import { useEffect, type ReactNode } from 'react'
-import { NavLink, useLocation } from 'react-router'
+import { useEffect, useRef, type ReactNode, type RefObject } from 'react'
+import { NavLink, useLocation, useNavigationType } from 'react-router'
 
 import { useLive } from '../live/live'
 import { useSession } from '../session/session'
+import { SignOut } from '../session/SignOut'
+import { shared } from '../texts/shared'
 import { shell } from '../texts/shell'
-import { Button } from '../ui/Button'
 import { Notice } from '../ui/notices'
 import { ThemeChoice } from './ThemeChoice'
 import { VIEWS } from './views'
 
 export function Layout({ children }: { children: ReactNode }) {
   const { state } = useLive()
+  const content = useRef<HTMLElement>(null)
   useTitle()
+  useArrival(content)
   return (
     <div className="frame">
       <a className="skip" href="#content">
@@ -25,10 +28,14 @@ export function Layout({ children }: { children: ReactNode }) {
         <Navigation />
         <Account />
       </header>
-      <div role="status" aria-live="polite">
-        {state === 'lost' && <Notice kind="warning">{shell.lost}</Notice>}
+      <div role="status">
+        {state === 'lost' && (
+          <Notice kind="warning" isWithinStatus>
+            {shell.lost}
+          </Notice>
+        )}
       </div>
-      <main id="content" tabIndex={-1}>
+      <main id="content" tabIndex={-1} ref={content}>
         <Told />
         {children}
       </main>
@@ -57,16 +64,15 @@ function Navigation() {
 }
 
 function Account() {
-  const { caller, signOut } = useSession()
+  const { caller } = useSession()
   if (caller === null) return null
+  const roles = caller.roles.map((role) => shared.roles[role] ?? role).join(', ')
   return (
     <div className="account">
       <LiveSign />
       <ThemeChoice />
-      <span className="who">{shell.signedInAs(caller.name, caller.roles.join(', '))}</span>
-      <Button kind="quiet" onClick={() => void signOut()}>
-        {shell.signOut}
-      </Button>
+      <span className="who">{shell.signedInAs(caller.name, roles)}</span>
+      <SignOut kind="quiet" />
     </div>
   )
 }
@@ -80,6 +86,20 @@ function LiveSign() {
       {text}
     </span>
   )
+}
+
+/** Whoever follows a link to another page begins at its top, also with the keyboard. */
+function useArrival(content: RefObject<HTMLElement | null>) {
+  const { pathname } = useLocation()
+  const isLink = useNavigationType() === 'PUSH'
+  const before = useRef(pathname)
+  useEffect(() => {
+    if (before.current === pathname) return
+    before.current = pathname
+    if (!isLink) return
+    window.scrollTo(0, 0)
+    content.current?.focus({ preventScroll: true })
+  }, [pathname, isLink, content])
 }
 
 function useTitle() {

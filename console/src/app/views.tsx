@@ -5,6 +5,7 @@ import { Link, Navigate, Route, Routes, useLocation } from 'react-router'
 
 import { useSession, type Deed } from '../session/session'
 import { shell } from '../texts/shell'
+import { Button } from '../ui/Button'
 import { Failsafe } from '../ui/Failsafe'
 import { Loading, Notice } from '../ui/notices'
 
@@ -37,7 +38,7 @@ export function Views() {
   const { may } = useSession()
   const { pathname } = useLocation()
   return (
-    <Failsafe key={pathname} instead={<Nothing text={shell.broken} />}>
+    <Failsafe key={pathname} instead={<Broken />}>
       <Suspense fallback={<Loading />}>
         <Routes>
           {PAGES.map(({ path, deed, Page }) => (
@@ -56,6 +57,15 @@ function NotAllowed({ path }: { path: string }) {
   const first = VIEWS.find((view) => may(view.deed))
   if (path === '/' && first) return <Navigate to={first.path} replace />
   return <Nothing text={shell.notAllowed} />
+}
+
+function Broken() {
+  return (
+    <Notice kind="error">
+      <span>{shell.broken}</span>
+      <Button onClick={() => window.location.reload()}>{shell.reload}</Button>
+    </Notice>
+  )
 }
 
 function Nothing({ text }: { text: string }) {

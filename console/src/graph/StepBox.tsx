@@ -4,7 +4,7 @@ import { memo } from 'react'
 import { graph as texts } from '../texts/graph'
 import { shared } from '../texts/shared'
 import { count } from '../ui/format'
-import { toneOf } from '../ui/parts'
+import { Progress, toneOf } from '../ui/parts'
 import type { NodeSpec, NodeState } from './definition'
 import { StateIcon, TypeIcon } from './icons'
 import type { StepNode } from './picture'
@@ -74,15 +74,13 @@ function detailOf(spec: NodeSpec): string {
 
 function Children({ state }: { state: NodeState }) {
   const { children_total: total, children_done: done, children_failed: failed, children_started: started } = state
-  const part = (value: number) => ({ width: `${(100 * value) / total}%` })
+  const words = texts.done(count(done), count(total))
   return (
     <div className="graph-children">
-      <div className="progress">
-        <div className="done" style={part(done)} />
-        <div className="failed" style={part(failed)} />
-        <div className="running" style={part(started - done - failed)} />
+      <div className="graph-children-bar" aria-hidden="true">
+        <Progress label={words} total={total} done={done} failed={failed} running={started - done - failed} />
       </div>
-      <span>{texts.done(count(done), count(total))}</span>
+      <span>{words}</span>
       {failed > 0 && <span className="graph-children-failed">{texts.failed(count(failed))}</span>}
     </div>
   )

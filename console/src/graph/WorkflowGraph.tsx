@@ -9,7 +9,7 @@ import {
   type OnNodesChange,
 } from '@xyflow/react'
 import '@xyflow/react/dist/base.css'
-import { useCallback, useEffect, useMemo, useRef } from 'react'
+import { useCallback, useEffect, useMemo, useRef, type TouchEvent } from 'react'
 
 import { graph as texts } from '../texts/graph'
 import { Button } from '../ui/Button'
@@ -41,7 +41,7 @@ export function WorkflowGraph({ graph, states, selected, onSelect, label }: Prop
   const layout = useMemo(() => layOut(graph), [graph])
   const { nodes, edges } = usePicture(layout, states, selected)
   return (
-    <div className="workflow-graph" role="group" aria-label={label}>
+    <div className="workflow-graph" role="group" aria-label={label} onTouchStartCapture={leaveOneFinger}>
       <ReactFlowProvider>
         <ReactFlow
           nodes={nodes}
@@ -49,6 +49,8 @@ export function WorkflowGraph({ graph, states, selected, onSelect, label }: Prop
           nodeTypes={NODE_TYPES}
           edgeTypes={EDGE_TYPES}
           onNodesChange={useSelection(onSelect)}
+          // What is selected already may stand for something within it, and is not selected once more.
+          onNodeClick={(_, { id, selected: isSelected }) => isSelected && onSelect?.(id)}
           ariaLabelConfig={WORDS}
           fitView
           fitViewOptions={FIT}
@@ -68,6 +70,11 @@ export function WorkflowGraph({ graph, states, selected, onSelect, label }: Prop
       </ReactFlowProvider>
     </div>
   )
+}
+
+/** One finger moves the page, two move and zoom the drawing: else nobody with a small screen gets past it. */
+function leaveOneFinger(event: TouchEvent) {
+  if (event.touches.length === 1) event.stopPropagation()
 }
 
 function usePicture(layout: Layout, states: States | undefined, selected: string | undefined): Picture {

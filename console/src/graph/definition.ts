@@ -1,10 +1,9 @@
 /** A compiled workflow as the API gives it, and its edges. */
 
-import type { NodeListItem } from '../api/model'
+import type { NodeListItem, NodeStatus } from '../api/model'
 import { graph as texts } from '../texts/graph'
 
 export type NodeType = NodeListItem['node_type']
-export type NodeStatus = NodeListItem['status']
 
 export interface TaskSpec {
   handler: string
@@ -80,5 +79,5 @@ export function inShort(condition: string): string {
   return condition
     .replace(/\bnodes\.\w+\.output\./g, '')
     .replace(/\binputs\./g, '')
-    .replace(/\((\w+)\)/g, '$1')
+    .replace(/(?<!\w)\((\w+)\)/g, '$1')
 }

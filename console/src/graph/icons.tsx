@@ -2,7 +2,8 @@
 
 import type { ReactNode } from 'react'
 
-import type { NodeStatus, NodeType } from './definition'
+import type { NodeStatus } from '../api/model'
+import type { NodeType } from './definition'
 
 const TYPES: Record<NodeType, ReactNode> = {
   start: <path d="M5 3.5v9l7-4.5z" fill="currentColor" stroke="none" />,

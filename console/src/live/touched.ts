@@ -15,6 +15,15 @@ const OVERVIEW_PAUSE_MS = 2000
  */
 const OF_ANY_JOB = new Set(['jobs', 'overview', 'queues'])
 const OF_ANY_ASSET = new Set(['assets', 'reviews', 'overview'])
+/** What a command changes, by the first word of its name, such as `client.add`. */
+const OF_COMMANDS: Record<string, string> = { client: 'clients', platform: 'platforms' }
+
+/** What events have touched since the last round. */
+interface Gathered {
+  jobs: Set<string>
+  assets: Set<string>
+  lists: Set<string>
+}
 
 export class Touched {
   private readonly rounds: Round[]
@@ -34,8 +43,7 @@ export class Touched {
 
 /** Reads some of the queries anew, round after round while events come, with a pause after each. */
 class Round {
-  private jobs = new Set<string>()
-  private assets = new Set<string>()
+  private gathered = nothing()
   private working = false
 
   constructor(
@@ -45,21 +53,23 @@ class Round {
   ) {}
 
   add(event: Event): void {
-    if (event.job_id) this.jobs.add(event.job_id)
-    if (event.asset_id) this.assets.add(event.asset_id)
+    const { jobs, assets, lists } = this.gathered
+    if (event.job_id) jobs.add(event.job_id)
+    if (event.asset_id) assets.add(event.asset_id)
+    const list = OF_COMMANDS[String(event.data?.command).split('.')[0]!]
+    if (list) lists.add(list)
     if (!this.working) void this.work()
   }
 
   /** Reads anew what was touched; what is touched meanwhile waits until that is through. */
   private async work(): Promise<void> {
     this.working = true
-    while (this.jobs.size > 0 || this.assets.size > 0) {
+    while (Object.values(this.gathered).some((those) => those.size > 0)) {
       await after(GATHER_MS)
-      const { jobs, assets } = this
-      this.jobs = new Set()
-      this.assets = new Set()
+      const { gathered } = this
+      this.gathered = nothing()
       await this.client.invalidateQueries({
-        predicate: ({ queryKey }) => this.concerns(queryKey) && isTouched(queryKey, jobs, assets),
+        predicate: ({ queryKey }) => this.concerns(queryKey) && isTouched(queryKey, gathered),
       })
       await after(this.pauseMs)
     }
@@ -67,13 +77,18 @@ class Round {
   }
 }
 
+function nothing(): Gathered {
+  return { jobs: new Set(), assets: new Set(), lists: new Set() }
+}
+
 function after(milliseconds: number): Promise<void> {
   return new Promise((resume) => setTimeout(resume, milliseconds))
 }
 
-function isTouched([kind, id]: QueryKey, jobs: Set<string>, assets: Set<string>): boolean {
+function isTouched([kind, id]: QueryKey, { jobs, assets, lists }: Gathered): boolean {
   const [what, which] = [String(kind), String(id)]
   if (what === 'job') return jobs.has(which)
   if (what === 'asset') return assets.has(which)
+  if (lists.has(what)) return true
   return (jobs.size > 0 && OF_ANY_JOB.has(what)) || (assets.size > 0 && OF_ANY_ASSET.has(what))
 }

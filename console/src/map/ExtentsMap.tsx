@@ -7,7 +7,7 @@ import { extentsOverlay, shapesOf, type Extent } from './extents'
 import { MapFrame } from './MapFrame'
 import type { Palette } from './palette'
 
-export interface ExtentsProps {
+interface ExtentsProps {
   /** What the map shows, for those who cannot see it. */
   label?: string
   extents: readonly Extent[]

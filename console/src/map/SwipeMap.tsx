@@ -10,14 +10,14 @@ import type { KeptCamera, Properties } from './behaviour'
 import { MapControls } from './MapControls'
 import { MapFrame, type Drawing, type MapHandle } from './MapFrame'
 
-export interface Side {
+interface Side {
   /** What this side shows, in a few words. */
   name: string
   drawing: Drawing | null
   onPick?: (features: Properties[]) => void
 }
 
-export interface SwipeProps {
+interface SwipeProps {
   label: string
   left: Side
   right: Side

@@ -1,6 +1,6 @@
 import { MapFrame, type FrameProps } from './MapFrame'
 
-export type TileMapProps = Pick<FrameProps, 'label' | 'drawing' | 'extent' | 'camera' | 'onPick' | 'ref'>
+type TileMapProps = Pick<FrameProps, 'label' | 'drawing' | 'extent' | 'camera' | 'onPick' | 'ref'>
 
 /** One map of the data of one version. */
 export function TileMap(props: TileMapProps) {

@@ -80,13 +80,11 @@ export function around(boxes: readonly Bbox[]): Bbox | null {
 
 /** Takes the west and the width of each; gives the west and the east of all. */
 function withoutWidestGap(parts: [west: number, width: number][]): [number, number] {
-  const sorted = parts.toSorted(([one], [other]) => one - other)
-  const first = sorted[0]![0]
-  let end = -Infinity
-  let widest = { gap: -Infinity, west: first, east: first }
-  for (const [west, width] of [...sorted, [first + TURN, 0] as const]) {
-    if (west - end > widest.gap && Number.isFinite(end)) widest = { gap: west - end, west, east: end }
+  let end = Math.max(...parts.map(([west, width]) => west + width)) - TURN // as far as they come around
+  let widest = { gap: 0, west: -HALF_TURN, east: HALF_TURN }
+  for (const [west, width] of parts.toSorted(([one], [other]) => one - other)) {
+    if (west - end > widest.gap) widest = { gap: west - end, west, east: wrapped(end) }
     end = Math.max(end, west + width)
   }
-  return widest.gap > 0 ? [wrapped(widest.west), wrapped(widest.east)] : [-HALF_TURN, HALF_TURN]
+  return [widest.west, widest.east]
 }

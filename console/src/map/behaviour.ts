@@ -3,6 +3,7 @@
 import type { LngLat, Map, MapMouseEvent, PointLike } from 'maplibre-gl'
 import { useCallback, useEffect, useRef, useState, type RefObject } from 'react'
 
+import { map as texts } from '../texts/map'
 import { onMap, rolled, type Bbox } from './bbox'
 import { MapLibre, ScaleControl } from './engine'
 import { draw, NOTHING, type Overlay } from './overlay'
@@ -47,6 +48,9 @@ function newMap(container: HTMLElement): Map {
     dragRotate: false,
     maxPitch: 0,
     touchPitch: false,
+    // One finger scrolls the page, which may be hardly larger than the map.
+    cooperativeGestures: matchMedia('(pointer: coarse)').matches,
+    locale: { 'CooperativeGesturesHandler.MobileHelpText': texts.twoFingers },
   })
   map.touchZoomRotate.disableRotation()
   map.keyboard.disableRotation()
@@ -144,7 +148,10 @@ export function useFit(map: Map | null, extent: Bbox | null, camera: KeptCamera 
   }, [map, extent, camera])
   useEffect(() => {
     if (map === null || !camera) return
-    const subscription = map.on('moveend', () => (camera.current = { center: map.getCenter(), zoom: map.getZoom() }))
+    const subscription = map.on('moveend', () => {
+      // Until the extent is known the map shows the world, which nobody wanted to look at.
+      if (begun.current === map) camera.current = { center: map.getCenter(), zoom: map.getZoom() }
+    })
     return () => subscription.unsubscribe()
   }, [map, camera])
   return useCallback(() => {

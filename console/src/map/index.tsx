@@ -11,7 +11,7 @@ import { Loading, Notice } from '../ui/notices'
 export { asBbox, type Bbox } from './bbox'
 export type { KeptCamera, Properties } from './behaviour'
 export type { Extent } from './extents'
-export { featureOverlay, rasterOverlay, type FeatureLook, type RasterLook } from './layers'
+export { featureOverlay, rasterOverlay } from './layers'
 export type { Drawing, MapHandle } from './MapFrame'
 export { at, previewOf, serviceOf, useTileSet, type DataType, type Place, type TileSet } from './services'
 

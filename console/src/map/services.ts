@@ -4,6 +4,8 @@ import { useQuery } from '@tanstack/react-query'
 import type { Feature } from 'geojson'
 
 import { getJson, VIEW } from '../api/client'
+import { untilAnswered } from '../live/every'
+import { map as texts } from '../texts/map'
 import { asBbox, onMap, outline, type Bbox } from './bbox'
 
 const GRID = 'WebMercatorQuad'
@@ -104,7 +106,7 @@ export async function readTileSet(place: Place, dataType: DataType, signal?: Abo
 /** The services name themselves as they know themselves; from here they are reached through the gateway. */
 export function throughGateway(address: string): string {
   const found = OF_AN_ASSET.exec(address)
-  if (found === null) throw new Error(`This is no address of the services: ${address}`)
+  if (found === null) throw new Error(texts.foreign(address))
   return `${location.origin}${VIEW}${found[0]}`
 }
 
@@ -114,6 +116,7 @@ export function useTileSet(place: Place | null, dataType: DataType) {
     queryKey: ['view', place?.root, place?.revision, 'tiles'],
     queryFn: ({ signal }) => readTileSet(place!, dataType, signal),
     enabled: place !== null,
-    staleTime: Infinity,
+    staleTime: 'static',
+    refetchInterval: untilAnswered,
   })
 }

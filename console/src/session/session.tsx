@@ -35,7 +35,9 @@ export function SessionProvider({ children }: { children: ReactNode }) {
 
   const become = useCallback(
     (view: SessionView, isOver: boolean) => {
-      client.removeQueries({ predicate: (query) => query.queryKey[0] !== KEY[0] })
+      const before = client.getQueryData<SessionView>(KEY)
+      const isAnother = before?.caller?.name !== view.caller?.name
+      if (isAnother) client.removeQueries({ predicate: (query) => query.queryKey[0] !== KEY[0] })
       client.setQueryData(KEY, view)
       setEnded(isOver)
     },

@@ -141,8 +141,6 @@ export const assets = {
     outputHash: 'Hash of what was made',
     nothing: 'Nothing yet.',
     path: (what: string) => `the path of ${what}`,
-    noFindings: 'Nothing was found to complain of.',
-    outcomes: { ok: 'Good as it is', fix: 'Mended', reject: 'Refused' } as Record<string, string>,
   },
   outputs: {
     blob_path: 'File',
@@ -254,11 +252,9 @@ export const assets = {
       'The same source is processed again, as a new revision. An approval lasts if the content turns out the same.',
     retry: 'What failed is processed again: the same request, a new attempt.',
     delete: 'The version leaves the services, and what processes it is cancelled. Its number is never used again.',
-    reason: 'Reason',
     reasonOptional: 'Reason (optional)',
     confirm: (id: string) => `Type ${id} to confirm`,
     confirmHint: (id: string) => `Type exactly: ${id}`,
-    reload: 'Reload the asset',
   },
   done: {
     changed: (action: string) => `${action}: done.`,

@@ -1,6 +1,8 @@
 /** What events tell, in words. Who did it and when stands beside the words, not in them. */
 
 import type { Event } from '../api/model'
+import { count } from '../ui/format'
+import { plural } from './plural'
 import { shared } from './shared'
 
 /** What an event says, read for its sentence; what it does not say is `null`. */
@@ -19,9 +21,6 @@ type Sentence = (told: Told) => string
 
 const capital = (words: string) => words.charAt(0).toUpperCase() + words.slice(1)
 const because = (reason: string | null) => (reason ? `: ${reason}` : '')
-const count = (number: number) => number.toLocaleString('en')
-const many = (number: number, one: string, several: string) =>
-  `${count(number)} ${number === 1 ? one : several}`
 const stateOf = (state: string | null) => (state ? (shared.states[state] ?? state) : '')
 const urlModes: Record<string, string> = {
   latest_only: 'only the latest version has addresses',
@@ -35,7 +34,7 @@ function subject({ node, number, flag }: Told): [string, boolean] {
   const [first, last] = [number('from'), number('to')]
   if (first !== null && first === last) return [`Child ${first} of ${node}`, false]
   const range = first === null ? '' : ` (${first} to ${last})`
-  return [`${many(children, 'child', 'children')} of ${node}${range}`, children !== 1]
+  return [`${plural(children, 'child', 'children')} of ${node}${range}`, children !== 1]
 }
 
 function nodeReady(told: Told): string {
@@ -54,7 +53,7 @@ function nodeDispatched(told: Told): string {
 
 function nodeRunning(told: Told): string {
   const [children, worker] = [told.number('children'), told.text('worker_id')]
-  if (children !== null) return `${told.node} made ${many(children, 'child', 'children')}`
+  if (children !== null) return `${told.node} made ${plural(children, 'child', 'children')}`
   return `${told.node} is running${worker ? ` on ${worker}` : ''}`
 }
 
@@ -70,9 +69,9 @@ function nodeCompleted(told: Told): string {
   if (children !== null) {
     const failed = told.number('failed') ?? 0
     const fallen = failed > 0 ? `, ${count(failed)} of them failed` : ''
-    return `${told.node} completed: ${many(children, 'child', 'children')}${fallen}`
+    return `${told.node} completed: ${plural(children, 'child', 'children')}${fallen}`
   }
-  return `${told.node} completed${results === null ? '' : ` with ${many(results, 'result', 'results')}`}`
+  return `${told.node} completed${results === null ? '' : ` with ${plural(results, 'result', 'results')}`}`
 }
 
 function nodeFailed(told: Told): string {

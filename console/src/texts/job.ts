@@ -50,6 +50,8 @@ export const job = {
     button: 'Submit again',
     title: 'Submit this again as a new job?',
     text: 'A new job of the same workflow with the same inputs, in the version of the workflow that is loaded now.',
+    ofAsset: 'To run it again, go to its asset.',
+    ofInputs: 'It cannot be submitted again: identical inputs are one job.',
     noCallback: 'Nobody is called back when it ends.',
     sameJob: 'The workflow makes one job of identical inputs, and this is it: no new one was made.',
   },

@@ -10,6 +10,8 @@ export const map = {
   noWebGl: 'This browser does not draw maps: WebGL 2 is missing or turned off.',
   broken: 'The map could not be loaded. Load the page again.',
   fault: (message: string) => `The map is not complete: ${message}`,
+  foreign: (address: string) => `This is no address of the services: ${address}`,
+  twoFingers: 'Use two fingers to move the map.',
   sideLabel: (label: string, side: string) => `${label}: ${side}`,
   divider: (left: string, right: string) => `Divider between ${left} and ${right}`,
   dividerAt: (percent: number, left: string, right: string) => `${percent} % ${left}, ${100 - percent} % ${right}`,

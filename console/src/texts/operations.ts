@@ -1,6 +1,6 @@
 /** Words of the operations. */
 
-const many = (number: number, one: string, several: string) => `${number} ${number === 1 ? one : several}`
+import { plural } from './plural'
 
 export const operations = {
   title: 'Operations',
@@ -46,11 +46,11 @@ export const operations = {
     },
     aboutMany: {
       requeue: (number: number) =>
-        `${many(number, 'letter is', 'letters are')} delivered again, one by one. Jobs that have failed go on.`,
-      discard: (number: number) => `${many(number, 'letter is', 'letters are')} taken off this list for good.`,
+        `${plural(number, 'letter is', 'letters are')} delivered again, one by one. Jobs that have failed go on.`,
+      discard: (number: number) => `${plural(number, 'letter is', 'letters are')} taken off this list for good.`,
     },
     allOf: (deed: string) => `${deed} selected`,
-    manyOf: (deed: string, number: number) => `${deed} ${many(number, 'letter', 'letters')}`,
+    manyOf: (deed: string, number: number) => `${deed} ${plural(number, 'letter', 'letters')}`,
     running: (deed: string, done: number, total: number) => `${deed}: ${done} of ${total}`,
     ended: (deed: string, done: number, refused: number) =>
       refused === 0 ? `${deed}: ${done} done.` : `${deed}: ${done} done, ${refused} refused.`,
@@ -72,7 +72,7 @@ export const operations = {
     dead: 'Dead letters',
     workers: 'Workers',
     oldest: 'Oldest waits',
-    seeDead: (number: number, queue: string) => `${many(number, 'dead letter', 'dead letters')} of ${queue}`,
+    seeDead: (number: number, queue: string) => `${plural(number, 'dead letter', 'dead letters')} of ${queue}`,
   },
   processes: {
     stopped: 'Stopped ones too',
@@ -87,7 +87,7 @@ export const operations = {
     jobs: 'Jobs',
     ofMost: (active: number, most: number) => `${active} of ${most}`,
     handlers: 'Handlers',
-    handlersOf: (number: number) => many(number, 'handler', 'handlers'),
+    handlersOf: (number: number) => plural(number, 'handler', 'handlers'),
     version: 'Version',
     started: 'Started',
     heard: 'Last heard',
@@ -132,12 +132,12 @@ export const operations = {
     idHint: 'Lower-case letters, digits and -; its deeds are recorded under this name.',
     name: 'Name',
     roles: 'Roles',
-    roleNames: {
-      submitter: 'Submitter: sends data of one platform',
-      reviewer: 'Reviewer: approves, rejects, clears',
-      operator: 'Operator: jobs, queues, reprocessing',
-      admin: 'Admin: everything',
-      worker: 'Worker: reports what it did',
+    aboutRoles: {
+      submitter: 'sends data of one platform',
+      reviewer: 'approves, rejects, clears',
+      operator: 'jobs, queues, reprocessing',
+      admin: 'everything',
+      worker: 'reports what it did',
     } as Record<string, string>,
     platform: 'Platform',
     platformHint: 'The partner that a submitter speaks for.',
@@ -155,6 +155,7 @@ export const operations = {
     aboutDisable: 'Its key opens nothing any more, within 5 seconds.',
     aboutEnable: 'Its key counts again.',
     yourself: 'You are signed in with this client: this ends your session.',
+    yourselfAnew: 'You are signed in with this client: you will be signed in anew, with the new key.',
     keyOf: (id: string) => `The key of ${id}`,
     keyOnce: 'This key is shown this once and never again. Copy it now, and keep it where secrets are kept.',
     copyKey: 'Copy the key',

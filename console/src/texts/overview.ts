@@ -1,13 +1,12 @@
 /** Words of the overview. */
 
 import { count } from '../ui/format'
-
-const plural = (number: string, one: string, many: string) => (number === '1' ? one : many)
+import { noun, plural } from './plural'
 
 export const overview = {
   title: 'Overview',
   byState: 'Jobs by state',
-  jobs: (number: string) => plural(number, 'job', 'jobs'),
+  jobs: (number: string) => noun(number, 'job', 'jobs'),
 
   throughput: {
     title: 'Jobs that ended in 24 hours',
@@ -25,7 +24,6 @@ export const overview = {
       `Bar chart of the jobs that ended in the last 24 hours, by hour: ${count(completed)} completed, ` +
       `${count(failed)} failed, ${count(cancelled)} cancelled.` +
       (busiest === null ? '' : ` Most of them at ${busiest}.`),
-    none: 'No job has ended in the last 24 hours.',
   },
 
   durations: {
@@ -46,8 +44,7 @@ export const overview = {
     delayed: 'Delayed',
     atWork: 'At work',
     dead: 'Dead',
-    workers: (number: number) =>
-      number === 0 ? 'no worker' : `${count(number)} ${plural(count(number), 'worker', 'workers')}`,
+    workers: (number: number) => (number === 0 ? 'no worker' : plural(number, 'worker', 'workers')),
     oldest: 'Oldest',
     none: 'There are no queues yet: no worker has reported, and nothing waits.',
   },
@@ -62,7 +59,7 @@ export const overview = {
     orchestrator: 'Orchestrator',
     worker: 'Worker',
     place: (host: string, version: string) => `${host} · v${version}`,
-    jobs: (held: number) => `${count(held)} ${plural(count(held), 'job', 'jobs')}`,
+    jobs: (held: number) => plural(held, 'job', 'jobs'),
     tasks: (held: number, most: number) => `${count(held)} / ${count(most)} tasks`,
     none: 'No orchestrator and no worker has reported.',
     database: 'Database',
@@ -73,7 +70,7 @@ export const overview = {
 
   attention: {
     title: 'Needs attention',
-    sum: (number: number) => `${count(number)} ${plural(count(number), 'thing needs', 'things need')} attention.`,
+    sum: (number: number) => `${plural(number, 'thing needs', 'things need')} attention.`,
     nothing: 'Nothing needs attention.',
     nothingHint: 'No failures, nothing stuck, no dead letters, nothing to review.',
     database: 'The database is not as it should be',
@@ -81,11 +78,11 @@ export const overview = {
     noOrchestrator: 'No orchestrator is alive: jobs do not go on',
     noWorker: 'No worker is alive: tasks wait',
     unmanned: (queue: string) => `waiting on ${queue}, which no worker serves`,
-    failedVersions: (number: string) => plural(number, 'version failed', 'versions failed'),
-    stuckVersions: (number: string) => `${plural(number, 'version', 'versions')} in processing for over an hour`,
-    failedJobs: (number: string) => `${plural(number, 'job', 'jobs')} failed in 24 hours`,
-    deadLetters: (number: string) => plural(number, 'dead letter', 'dead letters'),
-    reviews: (number: string) => `${plural(number, 'version waits', 'versions wait')} for review`,
+    failedVersions: (number: string) => noun(number, 'version failed', 'versions failed'),
+    stuckVersions: (number: string) => `${noun(number, 'version', 'versions')} in processing for over an hour`,
+    failedJobs: (number: string) => `${noun(number, 'job', 'jobs')} failed in 24 hours`,
+    deadLetters: (number: string) => noun(number, 'dead letter', 'dead letters'),
+    reviews: (number: string) => `${noun(number, 'version waits', 'versions wait')} for review`,
     version: (platform: string, refs: string, label: string) => `${platform} · ${refs} · ${label}`,
     more: (shown: number) => `${count(shown)}+`,
   },

@@ -31,6 +31,7 @@ export const review = {
   toQueue: 'The queue',
   thisVersion: 'This version',
   inService: 'In service',
+  withoutData: 'This raster is empty: no band of it has any data.',
   newRevision: (revision: number) => `It changed while you looked: this is revision ${revision} now.`,
 
   map: {
@@ -39,6 +40,7 @@ export const review = {
     mode: 'What the map shows',
     single: 'Single',
     swipe: 'Swipe',
+    missing: (side: string) => `${side} is not on the map:`,
     picked: 'Features here',
     more: (count: number) => `${count} more here`,
     pickHint: 'Click a feature to see its properties, or press Enter for the one in the middle of the map.',
@@ -125,7 +127,7 @@ export const review = {
   } as Record<string, string>,
   sourceHash: 'Source',
   outputHash: 'Output',
-  copy: (what: string) => `Copy (${what})`,
+  hashOf: (what: string, which: string) => `the hash: ${what}, ${which}`,
   statistics: {
     title: 'Statistics',
     none: 'The services give no statistics of this raster.',
@@ -138,11 +140,6 @@ export const review = {
     valid_percent: 'Valid %',
   },
 
-  validation: 'Validation',
-  noValidation: 'There is no report on the file that was sent.',
-  noFindings: 'Nothing was found in the file that was sent.',
-  outcomes: { ok: 'Good', fix: 'Repaired', reject: 'Unusable' },
-  severities: { fix: 'Repaired', reject: 'Unusable' },
   history: 'History',
 
   decision: 'Decision',
@@ -169,8 +166,6 @@ export const review = {
     rejected: 'Rejected. The partner is told why.',
     pending_review: 'It waits for a decision again.',
   },
-  conflict: 'Nothing was decided: this was changed by someone else meanwhile.',
-  conflictHint: 'The page shows how it stands now. Look at it again, then decide.',
   nextIs: (name: string) => `Next: ${name}`,
   noneLeft: 'Nothing else waits.',
   standing: {

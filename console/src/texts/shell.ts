@@ -14,6 +14,7 @@ export const shell = {
   },
   signIn: 'Sign in',
   signOut: 'Sign out',
+  stillSignedIn: 'You are still signed in: the gateway did not hear it. Try again.',
   apiKey: 'API key',
   apiKeyHint: 'Your own key, or the admin key that the first start of `graticule up` made.',
   or: 'or',
@@ -36,5 +37,6 @@ export const shell = {
   notFound: 'There is no such page.',
   notAllowed: 'Your roles do not include this view.',
   broken: 'This view has failed.',
+  reload: 'Reload',
   home: 'Go to the first page',
 }

@@ -1,8 +1,6 @@
 /** Words of the workflows, and of the form that submits a job. */
 
-import { count } from '../ui/format'
-
-const plural = (number: number, one: string, many: string) => `${count(number)} ${number === 1 ? one : many}`
+import { plural } from './plural'
 
 export const workflows = {
   title: 'Workflows',

@@ -1,7 +1,8 @@
-import { useEffect, useRef, useState, type FormEvent, type ReactNode } from 'react'
+import { useState, type FormEvent, type ReactNode } from 'react'
 
 import { shared } from '../texts/shared'
 import { Button } from './Button'
+import { Modal } from './Modal'
 import { ProblemNotice } from './notices'
 
 interface Props {
@@ -19,10 +20,8 @@ interface Props {
 /** Asks before something is done; it closes when that is done, and tells when it was refused. */
 export function Dialog(props: Props) {
   const { title, action, dismiss = shared.cancel, kind = 'primary', onConfirm, onClose, children } = props
-  const dialog = useRef<HTMLDialogElement>(null)
   const [error, setError] = useState<unknown>(null)
   const [busy, setBusy] = useState(false)
-  useEffect(() => dialog.current?.showModal(), [])
 
   async function confirm(event: FormEvent) {
     event.preventDefault()
@@ -38,18 +37,18 @@ export function Dialog(props: Props) {
   }
 
   return (
-    <dialog ref={dialog} className="dialog" aria-label={title} onClose={onClose}>
+    <Modal label={title} isHeld={busy} onClose={onClose}>
       <form onSubmit={(event) => void confirm(event)}>
         <h2>{title}</h2>
         {children}
         {error !== null && <ProblemNotice error={error} />}
         <div className="buttons">
-          <Button onClick={onClose}>{dismiss}</Button>
+          <Button disabled={busy} onClick={onClose}>{dismiss}</Button>
           <Button kind={kind} type="submit" busy={busy}>
             {action}
           </Button>
         </div>
       </form>
-    </dialog>
+    </Modal>
   )
 }

@@ -1,6 +1,6 @@
 import { Fragment, type ReactNode } from 'react'
 
-import { shared } from '../texts/shared'
+import { ScrollFrame } from './ScrollFrame'
 
 export interface Column<Row> {
   name: string
@@ -20,8 +20,8 @@ interface Props<Row> {
 
 export function Table<Row>({ label, columns, rows, rowKey, details }: Props<Row>) {
   return (
-    <div className="table-frame" tabIndex={0} role="region" aria-label={shared.scrollable(label)}>
-      <table className="table">
+    <ScrollFrame label={label}>
+      <table className="table" aria-label={label}>
         <thead>
           <tr>
             {columns.map((column) => (
@@ -46,7 +46,7 @@ export function Table<Row>({ label, columns, rows, rowKey, details }: Props<Row>
           ))}
         </tbody>
       </table>
-    </div>
+    </ScrollFrame>
   )
 }
 

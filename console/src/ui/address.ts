@@ -1,15 +1,18 @@
 /** What lives in the address, so that it survives a reload and can be shared. */
 
 import { useCallback } from 'react'
-import { useSearchParams } from 'react-router'
+import { useLocation, useSearchParams } from 'react-router'
+
+import { passedPages } from './passedPages'
 
 /** Gives the parameters of the address, and what changes some of them; `null` takes one away. */
 export function useAddress(): [URLSearchParams, (changes: Record<string, string | null>) => void] {
   const [parameters, setParameters] = useSearchParams()
+  const pages = passedPages(useLocation().state)
   const change = useCallback(
     (changes: Record<string, string | null>) =>
-      setParameters(changed(changes), { replace: true, preventScrollReset: true }),
-    [setParameters],
+      setParameters(changed(changes), { replace: true, preventScrollReset: true, state: { pages } }),
+    [setParameters, pages],
   )
   return [parameters, change]
 }

@@ -3,7 +3,17 @@
 import { shared } from '../texts/shared'
 
 const INTEGER = new Intl.NumberFormat('en')
-const DATE_TIME = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'medium' })
+const EXACTLY: Intl.DateTimeFormatOptions = {
+  day: 'numeric',
+  month: 'short',
+  year: 'numeric',
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  timeZoneName: 'short',
+}
+const DATE_TIME = new Intl.DateTimeFormat('en-GB', EXACTLY)
+const DATE_TIME_UTC = new Intl.DateTimeFormat('en-GB', { ...EXACTLY, timeZone: 'UTC' })
 const STEPS: [number, string][] = [
   [86400, 'd'],
   [3600, 'h'],
@@ -15,8 +25,14 @@ export function count(value: number): string {
   return INTEGER.format(value)
 }
 
+/** A time as it is where the person is. */
 export function dateTime(at: string | Date): string {
   return DATE_TIME.format(new Date(at))
+}
+
+/** A time that data tell of: the same for everyone. */
+export function dateTimeUtc(at: string | Date): string {
+  return DATE_TIME_UTC.format(new Date(at))
 }
 
 /** A length of time by its two largest parts: `2 h 5 min`, `340 ms`. */

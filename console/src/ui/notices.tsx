@@ -6,9 +6,17 @@ import { Button } from './Button'
 
 const TONES = { info: 'busy', good: 'good', warning: 'warn', error: 'bad' } as const
 
-export function Notice({ kind, children }: { kind: keyof typeof TONES; children: ReactNode }) {
+interface NoticeProps {
+  kind: keyof typeof TONES
+  /** Whether what is around it tells of it when it comes. */
+  isWithinStatus?: boolean
+  children: ReactNode
+}
+
+export function Notice({ kind, isWithinStatus = false, children }: NoticeProps) {
+  const role = kind === 'error' ? 'alert' : 'status'
   return (
-    <div className={`notice tone-${TONES[kind]}`} role={kind === 'error' ? 'alert' : 'status'}>
+    <div className={`notice tone-${TONES[kind]}`} role={isWithinStatus ? undefined : role}>
       {children}
     </div>
   )

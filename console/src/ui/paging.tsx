@@ -1,10 +1,11 @@
 /** Lists in pages: a cursor leads to the next one, and those passed are remembered. */
 
-import { useState } from 'react'
+import { useLocation, useNavigate } from 'react-router'
 
 import { shared } from '../texts/shared'
 import { Button } from './Button'
 import { count } from './format'
+import { passedPages } from './passedPages'
 
 export interface Pages {
   cursor: string | undefined
@@ -14,11 +15,14 @@ export interface Pages {
   reset: () => void
 }
 
-/** Where in a list one is; another `filter` begins it anew. */
+/** Where in a list one is; another `filter` begins it anew. It stands in the history: Back and a reload lead there. */
 export function usePages(filter: string): Pages {
-  const [passed, setPassed] = useState<{ filter: string; cursors: string[] }>({ filter, cursors: [] })
-  const cursors = passed.filter === filter ? passed.cursors : []
-  const become = (next: string[]) => setPassed({ filter, cursors: next })
+  const navigate = useNavigate()
+  const { search, hash, state } = useLocation()
+  const passed = passedPages(state)
+  const cursors = passed?.filter === filter ? passed.cursors : []
+  const become = (next: string[]) =>
+    void navigate({ search, hash }, { replace: true, state: { ...state, pages: { filter, cursors: next } } })
   return {
     cursor: cursors.at(-1),
     number: cursors.length + 1,
@@ -34,9 +38,11 @@ interface PagerProps {
   next: string | null | undefined
   /** Told when the next page is likely to be asked for, so that it can be there already. */
   onApproach?: (next: string) => void
+  /** What leads to the first page, the one before and the one after; by default of a list with the newest first. */
+  words?: { first: string; before: string; after: string }
 }
 
-export function Pager({ pages, next, onApproach }: PagerProps) {
+export function Pager({ pages, next, onApproach, words = shared.newestFirst }: PagerProps) {
   if (pages.number === 1 && !next) return null
   const approach = () => next && onApproach?.(next)
   return (
@@ -45,10 +51,10 @@ export function Pager({ pages, next, onApproach }: PagerProps) {
         {shared.page} {count(pages.number)}
       </span>
       <Button disabled={pages.number === 1} onClick={pages.reset}>
-        {shared.newest}
+        {words.first}
       </Button>
       <Button disabled={pages.number === 1} onClick={pages.back}>
-        {shared.newer}
+        {words.before}
       </Button>
       <Button
         disabled={!next}
@@ -56,7 +62,7 @@ export function Pager({ pages, next, onApproach }: PagerProps) {
         onFocus={approach}
         onClick={() => next && pages.forward(next)}
       >
-        {shared.older}
+        {words.after}
       </Button>
     </nav>
   )

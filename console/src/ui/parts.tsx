@@ -1,10 +1,11 @@
 /** Small parts: a card, a badge of a state, a time, a bar, and values as they are. */
 
-import { Fragment, useEffect, useState, type ReactNode } from 'react'
+import { Fragment, useEffect, useMemo, useState, type MouseEvent, type ReactNode } from 'react'
 
 import { shared } from '../texts/shared'
 import { Button } from './Button'
-import { dateTime, relative } from './format'
+import { copy } from './copying'
+import { bytes, dateTime, relative } from './format'
 
 interface CardProps {
   title: ReactNode
@@ -110,20 +111,25 @@ interface CopyProps {
 }
 
 export function CopyButton({ text, label = shared.copy, of }: CopyProps) {
-  const [copied, setCopied] = useState(false)
+  const [told, setTold] = useState<string | null>(null)
   useEffect(() => {
-    if (!copied) return
-    const timer = setTimeout(() => setCopied(false), 2000)
+    if (told === null) return
+    const timer = setTimeout(() => setTold(null), 2000)
     return () => clearTimeout(timer)
-  }, [copied])
+  }, [told])
+
+  async function press({ currentTarget }: MouseEvent<HTMLElement>) {
+    setTold((await copy(text, currentTarget)) ? shared.copied : shared.notCopied)
+  }
+
   return (
     <Button
       kind="quiet"
       aria-live="polite"
-      aria-label={of && !copied ? `${label} ${of}` : undefined}
-      onClick={() => void navigator.clipboard.writeText(text).then(() => setCopied(true))}
+      aria-label={of && told === null ? `${label} ${of}` : undefined}
+      onClick={(event) => void press(event)}
     >
-      {copied ? shared.copied : label}
+      {told ?? label}
     </Button>
   )
 }
@@ -141,10 +147,24 @@ export function KeyValues({ items }: { items: [string, ReactNode][] }) {
   )
 }
 
+/** More of a text makes a browser slow. */
+const MOST_CHARACTERS = 100_000
+
 export function Json({ value, label }: { value: unknown; label: string }) {
+  const [isWhole, setWhole] = useState(false)
+  const text = useMemo(() => JSON.stringify(value, null, 2) ?? '', [value])
+  const isCut = text.length > MOST_CHARACTERS && !isWhole
   return (
-    <pre className="json" tabIndex={0} role="region" aria-label={label}>
-      {JSON.stringify(value, null, 2)}
-    </pre>
+    <>
+      <pre className="json" tabIndex={0} role="region" aria-label={label}>
+        {isCut ? text.slice(0, MOST_CHARACTERS) : text}
+      </pre>
+      {isCut && (
+        <p className="soft">
+          {shared.cut(bytes(MOST_CHARACTERS), bytes(text.length))}{' '}
+          <Button onClick={() => setWhole(true)}>{shared.showAll}</Button>
+        </p>
+      )}
+    </>
   )
 }

@@ -1,9 +1,9 @@
 import { useState } from 'react'
 
-import { Problem } from '../../api/problem'
 import type { Asset, AssetVersion } from '../../api/model'
+import { Overtaken, useChange } from '../../parts/overtaken'
 import { assets } from '../../texts/assets'
-import { Button } from '../../ui/Button'
+import { shared } from '../../texts/shared'
 import { Dialog } from '../../ui/Dialog'
 import { Field } from '../../ui/Field'
 import { carryOut, type Level, type Outcome, type Said } from './changes'
@@ -14,28 +14,24 @@ const REASON_MAX = 2000
 const HAS_REASON = new Set<Action>(['unpublish', 'revoke', 'reprocess'])
 const IS_GRAVE = new Set<Action>(['unpublish', 'revoke', 'delete'])
 
+/** What the dialog is told; which state of the asset was seen is not up to it. */
+type Form = Omit<Said, 'expected'>
+
 interface Props {
   action: Action
   asset: Asset
   version: AssetVersion | null
   onDone: (outcome: Outcome) => void
-  onReload: () => void
   onClose: () => void
 }
 
 /** Asks what a change needs to be told, and makes it. The asset counts as it was when the dialog was opened. */
-export function AssetDialog({ action, asset, version, onDone, onReload, onClose }: Props) {
-  const [said, setSaid] = useState<Said>(() => firstSaid(action, asset, version))
-  const [isStale, setStale] = useState(false)
+export function AssetDialog({ action, asset, version, onDone, onClose }: Props) {
+  const [said, setSaid] = useState<Form>(() => firstSaid(action, asset, version))
+  const { change, now } = useChange(asset, said.ordinal)
 
   async function confirm() {
-    setStale(false)
-    try {
-      onDone(await carryOut({ ...said, reason: said.reason.trim() }))
-    } catch (problem) {
-      setStale(problem instanceof Problem && problem.code === 'stale_version')
-      throw problem
-    }
+    onDone(await change((expected) => carryOut({ ...said, expected, reason: said.reason.trim() })))
   }
 
   const name = assets.actions[action]
@@ -49,16 +45,15 @@ export function AssetDialog({ action, asset, version, onDone, onReload, onClose 
     >
       <Asking said={said} onSay={(more) => setSaid({ ...said, ...more })} />
       {action === 'unpublish' && <TypedId id={asset.short_id ?? asset.asset_id} />}
-      {isStale && <Button onClick={onReload}>{texts.reload}</Button>}
+      <Overtaken now={now} />
     </Dialog>
   )
 }
 
-function firstSaid(action: Action, asset: Asset, version: AssetVersion | null): Said {
+function firstSaid(action: Action, asset: Asset, version: AssetVersion | null): Form {
   return {
     action,
     assetId: asset.asset_id,
-    expected: asset.version,
     ordinal: version?.version_ordinal ?? null,
     reason: '',
     level: asset.clearance_state === 'public' ? 'ouo' : 'public',
@@ -66,7 +61,7 @@ function firstSaid(action: Action, asset: Asset, version: AssetVersion | null): 
   }
 }
 
-function Asking({ said, onSay }: { said: Said; onSay: (more: Partial<Said>) => void }) {
+function Asking({ said, onSay }: { said: Form; onSay: (more: Partial<Form>) => void }) {
   const { action } = said
   if (action === 'clearance') {
     const levels = Object.entries(texts.levels)
@@ -128,7 +123,7 @@ interface ReasonProps {
 
 function Reason({ value, isRequired, onChange }: ReasonProps) {
   return (
-    <Field label={isRequired ? texts.reason : texts.reasonOptional}>
+    <Field label={isRequired ? shared.reason : texts.reasonOptional}>
       {(control) => (
         <textarea
           {...control}

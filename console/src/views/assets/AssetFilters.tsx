@@ -6,7 +6,7 @@ import { Button } from '../../ui/Button'
 import { Choice } from '../../ui/Choice'
 import { Field } from '../../ui/Field'
 import { TypedText } from '../../ui/TypedText'
-import { isWholeNumber, refsOf, withRef } from './filters'
+import { isFiltered, isWholeNumber, refsOf, withRef } from './filters'
 
 const texts = assets.filters
 const TEXT_MAX = 256
@@ -63,7 +63,7 @@ export function AssetFilters({ parameters, platforms, onChange, onClear }: Props
         />
         {texts.deleted}
       </label>
-      {parameters.size > 0 && (
+      {isFiltered(parameters) && (
         <Button kind="quiet" onClick={onClear}>
           {texts.clear}
         </Button>

@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { useMemo, type ReactNode } from 'react'
 
 import type { Asset, Platform } from '../../api/model'
+import { datasetName, orderedRefs } from '../../data/names'
 import { useEvery } from '../../live/live'
 import { asBbox, ExtentsMap } from '../../map'
 import { assets as texts } from '../../texts/assets'
@@ -11,7 +12,6 @@ import { count } from '../../ui/format'
 import { Empty } from '../../ui/notices'
 import { Card, CopyButton, KeyValues, StateBadge, Time } from '../../ui/parts'
 import { Addresses } from './Addresses'
-import { assetName, orderedRefs } from './naming'
 import * as queries from './queries'
 
 interface Props {
@@ -87,7 +87,7 @@ function at(time: string | null | undefined, who: string | null | undefined): Re
 }
 
 function Extent({ asset, partner }: Props) {
-  const name = assetName(asset, partner)
+  const name = datasetName(asset, partner)
   // What stays the same is read anew again and again: the map is drawn anew only when the box is another.
   const box = asset.newest_version?.bbox?.join()
   const extents = useMemo(() => {

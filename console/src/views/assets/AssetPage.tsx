@@ -1,9 +1,11 @@
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Link, useParams } from 'react-router'
 
 import type { Asset, AssetVersion } from '../../api/model'
-import { platforms } from '../../api/platforms'
+import { asset as oneAsset } from '../../data/assets'
+import { datasetName, partnerOf } from '../../data/names'
+import { platforms } from '../../data/platforms'
 import { useEvery } from '../../live/live'
 import { useSession } from '../../session/session'
 import { assets as texts } from '../../texts/assets'
@@ -20,16 +22,14 @@ import type { Outcome } from './changes'
 import { Description } from './Description'
 import { History } from './History'
 import { Lineage } from './Lineage'
-import { assetName, partnerOf } from './naming'
 import { OutcomeNotice } from './OutcomeNotice'
-import * as queries from './queries'
 import { Revisions } from './Revisions'
 import { assetActions, DEEDS, type Action } from './standing'
 import { Versions } from './Versions'
 
 export default function AssetPage() {
   const assetId = useParams().assetId ?? ''
-  const found = useQuery({ ...queries.asset(assetId), refetchInterval: useEvery() })
+  const found = useQuery({ ...oneAsset(assetId), refetchInterval: useEvery() })
   return (
     <div className="page">
       <Link to="/assets">{texts.back}</Link>
@@ -45,23 +45,13 @@ interface Wanted {
 }
 
 function Shown({ asset }: { asset: Asset }) {
-  const client = useQueryClient()
   const partner = partnerOf(asset, useQuery(platforms()).data?.items)
   const [wanted, setWanted] = useState<Wanted | null>(null)
   const [outcome, setOutcome] = useState<Outcome | null>(null)
-
-  function reload() {
-    const touched = new Set(['assets', 'reviews', 'overview'])
-    void client.invalidateQueries({
-      predicate: ({ queryKey: [kind, id] }) =>
-        touched.has(String(kind)) || (kind === 'asset' && id === asset.asset_id),
-    })
-  }
-
   return (
     <>
       <div className="page-head">
-        <h1>{assetName(asset, partner)}</h1>
+        <h1>{datasetName(asset, partner)}</h1>
         <StateBadge state={asset.deleted_at ? 'unpublished' : asset.clearance_state} />
         <AssetButtons asset={asset} onAction={(action) => setWanted({ action, version: null })} />
       </div>
@@ -69,21 +59,7 @@ function Shown({ asset }: { asset: Asset }) {
       {outcome && <OutcomeNotice outcome={outcome} onDismiss={() => setOutcome(null)} />}
       <AssetHead asset={asset} partner={partner} />
       <Parts asset={asset} onAction={(action, version) => setWanted({ action, version })} />
-      {wanted && (
-        <AssetDialog
-          {...wanted}
-          asset={asset}
-          onDone={(done) => {
-            setOutcome(done)
-            reload()
-          }}
-          onReload={() => {
-            setWanted(null)
-            reload()
-          }}
-          onClose={() => setWanted(null)}
-        />
-      )}
+      {wanted && <AssetDialog {...wanted} asset={asset} onDone={setOutcome} onClose={() => setWanted(null)} />}
     </>
   )
 }

@@ -2,12 +2,12 @@ import { useMemo, useState } from 'react'
 import { Link } from 'react-router'
 
 import type { Asset, Platform } from '../../api/model'
+import { datasetName, partnerOf } from '../../data/names'
 import { asBbox, ExtentsMap, type Bbox, type Extent } from '../../map'
 import { assets as texts } from '../../texts/assets'
 import { Button } from '../../ui/Button'
 import { Card } from '../../ui/parts'
-import { boxOf } from './filters'
-import { assetName, boxText, partnerOf } from './naming'
+import { boxOf, boxText } from './filters'
 
 interface Props {
   assets: Asset[]
@@ -42,7 +42,7 @@ export function AssetsMap({ assets, platforms, box, pointed, onPoint, onBox }: P
         <span>{extents.length > 0 ? texts.map.some(extents.length, assets.length) : texts.map.none}</span>
         {chosen && (
           <Link to={`/assets/${chosen.asset_id}`}>
-            {texts.map.open(assetName(chosen, partnerOf(chosen, platforms)))}
+            {texts.map.open(datasetName(chosen, partnerOf(chosen, platforms)))}
           </Link>
         )}
       </p>
@@ -52,5 +52,5 @@ export function AssetsMap({ assets, platforms, box, pointed, onPoint, onBox }: P
 
 function extentOf(asset: Asset, platforms: Platform[]): Extent | null {
   const bbox = asBbox(asset.newest_version?.bbox)
-  return bbox && { id: asset.asset_id, bbox, label: assetName(asset, partnerOf(asset, platforms)) }
+  return bbox && { id: asset.asset_id, bbox, label: datasetName(asset, partnerOf(asset, platforms)) }
 }

@@ -1,9 +1,8 @@
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { useSearchParams } from 'react-router'
 
 import type { Asset, Platform } from '../../api/model'
-import { platforms } from '../../api/platforms'
+import { platforms } from '../../data/platforms'
 import { useEvery } from '../../live/live'
 import { assets as texts } from '../../texts/assets'
 import { useAddress } from '../../ui/address'
@@ -15,7 +14,7 @@ import './assets.css'
 import { AssetFilters } from './AssetFilters'
 import { AssetsMap } from './AssetsMap'
 import { AssetsTable } from './AssetsTable'
-import { queryOf } from './filters'
+import { NO_FILTERS, queryOf } from './filters'
 import * as queries from './queries'
 
 const NONE: Asset[] = []
@@ -23,7 +22,6 @@ const NO_PARTNERS: Platform[] = []
 
 export default function AssetsPage() {
   const [parameters, change] = useAddress()
-  const [, setParameters] = useSearchParams()
   const [pointed, setPointed] = useState<string | null>(null)
   const query = queryOf(parameters)
   const pages = usePages(JSON.stringify(query))
@@ -38,7 +36,7 @@ export default function AssetsPage() {
         parameters={parameters}
         platforms={partners}
         onChange={change}
-        onClear={() => setParameters({}, { replace: true })}
+        onClear={() => change(NO_FILTERS)}
       />
       <div className="assets-found">
         <Card title={texts.list} flush>

@@ -1,11 +1,11 @@
 import { Link } from 'react-router'
 
 import type { Asset, Platform } from '../../api/model'
+import { datasetName, orderedRefs, partnerOf } from '../../data/names'
 import { assets as texts } from '../../texts/assets'
 import { shared } from '../../texts/shared'
 import { StateBadge, Time } from '../../ui/parts'
 import { Table, type Column } from '../../ui/Table'
-import { assetName, orderedRefs, partnerOf } from './naming'
 
 interface Props {
   assets: Asset[]
@@ -47,7 +47,7 @@ function Dataset({ asset, partner, onPoint }: DatasetProps) {
         onMouseLeave={() => onPoint(null)}
         onBlur={() => onPoint(null)}
       >
-        {assetName(asset, partner)}
+        {datasetName(asset, partner)}
       </Link>
       <span className="assets-below soft">
         {orderedRefs(asset.platform_refs, partner)

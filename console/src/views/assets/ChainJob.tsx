@@ -4,12 +4,12 @@ import { Link } from 'react-router'
 
 import type { JobListItem, NodeListItem } from '../../api/model'
 import { useEvery } from '../../live/live'
+import { JobLink } from '../../parts/JobLink'
 import { assets } from '../../texts/assets'
 import { Answer } from '../../ui/Answer'
 import { Button } from '../../ui/Button'
 import { between, duration, shortId } from '../../ui/format'
 import { StateBadge } from '../../ui/parts'
-import { JobLink } from './JobLink'
 import * as queries from './queries'
 
 const texts = assets.lineage

@@ -2,12 +2,13 @@ import { useQuery } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 
 import type { components } from '../../api/gateway'
+import { metadata } from '../../data/assets'
 import { useEvery } from '../../live/live'
 import { assets } from '../../texts/assets'
 import { useAddress } from '../../ui/address'
 import { Answer } from '../../ui/Answer'
 import { Choice } from '../../ui/Choice'
-import { count, dateTime } from '../../ui/format'
+import { count, dateTime, dateTimeUtc } from '../../ui/format'
 import { Empty } from '../../ui/notices'
 import { Json, KeyValues } from '../../ui/parts'
 import { Table, type Column } from '../../ui/Table'
@@ -50,7 +51,7 @@ export function Description({ assetId }: { assetId: string }) {
 }
 
 function OfVersion({ assetId, ordinal }: { assetId: string; ordinal: number }) {
-  const found = useQuery({ ...queries.metadata(assetId, ordinal), refetchInterval: useEvery() })
+  const found = useQuery({ ...metadata(assetId, ordinal), refetchInterval: useEvery() })
   return <Answer query={found}>{(described) => <Said described={described} />}</Answer>
 }
 
@@ -85,7 +86,7 @@ function facts(described: Described): [string, ReactNode][] {
 
 function time({ temporal_start: start, temporal_end: end }: Described): string | null {
   if (!start && !end) return null
-  return texts.until(start ? dateTime(start) : '', end ? dateTime(end) : '')
+  return texts.until(start ? dateTimeUtc(start) : '', end ? dateTimeUtc(end) : '')
 }
 
 function written({ updated_at: at, updated_by: who }: Described): string {

@@ -1,41 +1,47 @@
-import { useInfiniteQuery } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
 
 import type { Event } from '../../api/model'
+import { history } from '../../data/assets'
 import { eventWords } from '../../events/words'
 import { useEvery } from '../../live/live'
+import { JobLink } from '../../parts/JobLink'
 import { useMay } from '../../session/session'
 import { assets } from '../../texts/assets'
 import { shared } from '../../texts/shared'
+import { Answer } from '../../ui/Answer'
 import { Button } from '../../ui/Button'
 import { dateTime } from '../../ui/format'
-import { Empty, Loading, ProblemNotice } from '../../ui/notices'
+import { Empty } from '../../ui/notices'
 import { Table, type Column } from '../../ui/Table'
-import { JobLink } from './JobLink'
-import * as queries from './queries'
 
 const texts = assets.history
+const AT_ONCE = 200
 
 /** What happened to an asset, in order, as a story. */
 export function History({ assetId }: { assetId: string }) {
+  const found = useQuery({ ...history(assetId), refetchInterval: useEvery() })
+  return (
+    <Answer query={found}>
+      {(events) => (events.length > 0 ? <Story events={events} /> : <Empty>{texts.none}</Empty>)}
+    </Answer>
+  )
+}
+
+function Story({ events }: { events: Event[] }) {
   const operates = useMay('operate')
-  const found = useInfiniteQuery({ ...queries.history(assetId), refetchInterval: useEvery() })
-  if (found.error && !found.data) return <ProblemNotice error={found.error} onRetry={() => void found.refetch()} />
-  if (!found.data) return <Loading />
-  const events = found.data.pages.flatMap((page) => page.items)
-  if (events.length === 0) return <Empty>{texts.none}</Empty>
+  const [shown, setShown] = useState(AT_ONCE)
   return (
     <>
       <Table
         label={texts.label}
         columns={operates ? [...COLUMNS, JOB] : COLUMNS}
-        rows={events}
+        rows={events.slice(0, shown)}
         rowKey={(event) => String(event.event_id)}
       />
-      {found.hasNextPage && (
+      {events.length > shown && (
         <div className="pager">
-          <Button busy={found.isFetchingNextPage} onClick={() => void found.fetchNextPage()}>
-            {shared.more}
-          </Button>
+          <Button onClick={() => setShown(shown + AT_ONCE)}>{shared.more}</Button>
         </div>
       )}
     </>

@@ -19,7 +19,7 @@ const MOST_REVISIONS = 500
 
 /** Where each version came from and where it went: request, job, outputs, services. */
 export function Lineage({ assetId }: { assetId: string }) {
-  const pages = usePages(assetId)
+  const pages = usePages(`lineage ${assetId}`)
   const found = useQuery({ ...queries.versions(assetId, pages.cursor), refetchInterval: useEvery() })
   const { sources, served, error } = useSources(assetId)
   return (

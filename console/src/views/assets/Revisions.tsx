@@ -2,6 +2,8 @@ import { useQuery } from '@tanstack/react-query'
 
 import type { AssetRevision } from '../../api/model'
 import { useEvery } from '../../live/live'
+import { Hash } from '../../parts/Hash'
+import { JobLink } from '../../parts/JobLink'
 import { useMay } from '../../session/session'
 import { assets } from '../../texts/assets'
 import { Answer } from '../../ui/Answer'
@@ -9,8 +11,6 @@ import { Empty } from '../../ui/notices'
 import { Pager, usePages } from '../../ui/paging'
 import { StateBadge, Time } from '../../ui/parts'
 import { Table, type Column } from '../../ui/Table'
-import { Hash } from './Hash'
-import { JobLink } from './JobLink'
 import { outputsOf } from './outputs'
 import * as queries from './queries'
 
@@ -19,7 +19,7 @@ const texts = assets.revisions
 /** What versions were before they were processed anew. */
 export function Revisions({ assetId }: { assetId: string }) {
   const operates = useMay('operate')
-  const pages = usePages(assetId)
+  const pages = usePages(`revisions ${assetId}`)
   const found = useQuery({ ...queries.revisions(assetId, pages.cursor), refetchInterval: useEvery() })
   const shown = operates ? [...COLUMNS, JOB] : COLUMNS
   return (

@@ -2,18 +2,19 @@ import type { ReactNode } from 'react'
 import { Link } from 'react-router'
 
 import type { Asset, AssetVersion } from '../../api/model'
+import { reportOf } from '../../data/report'
+import { Findings, OutcomeBadge } from '../../parts/Findings'
+import { Hash } from '../../parts/Hash'
+import { JobLink } from '../../parts/JobLink'
 import { useSession } from '../../session/session'
 import { assets } from '../../texts/assets'
 import { Button } from '../../ui/Button'
 import { between, dateTime, duration } from '../../ui/format'
 import { CopyButton, KeyValues } from '../../ui/parts'
 import { Files } from './Files'
-import { Hash } from './Hash'
-import { JobLink } from './JobLink'
-import { boxText } from './naming'
+import { boxText } from './filters'
 import { outputsOf, type Output } from './outputs'
 import { DEEDS, isWaiting, versionActions, type VersionAction } from './standing'
-import { Validation } from './Validation'
 
 const texts = assets.details
 
@@ -24,6 +25,7 @@ interface Props {
 }
 
 export function VersionDetails({ asset, version, onAction }: Props) {
+  const report = reportOf(version)
   return (
     <div className="assets-details">
       <Actions asset={asset} version={version} onAction={onAction} />
@@ -37,8 +39,10 @@ export function VersionDetails({ asset, version, onAction }: Props) {
         <Files version={version} />
       </section>
       <section>
-        <h3>{texts.validation}</h3>
-        <Validation report={version.validation ?? null} />
+        <h3>
+          {texts.validation} {report && <OutcomeBadge outcome={report.outcome} />}
+        </h3>
+        <Findings report={report} />
       </section>
     </div>
   )

@@ -3,6 +3,7 @@ import { Link } from 'react-router'
 
 import type { Asset, AssetVersion } from '../../api/model'
 import { useEvery } from '../../live/live'
+import { Hash } from '../../parts/Hash'
 import { assets } from '../../texts/assets'
 import { useAddress } from '../../ui/address'
 import { Answer } from '../../ui/Answer'
@@ -11,7 +12,6 @@ import { Empty } from '../../ui/notices'
 import { Pager, usePages } from '../../ui/paging'
 import { StateBadge, Time } from '../../ui/parts'
 import { Table, type Column } from '../../ui/Table'
-import { Hash } from './Hash'
 import * as queries from './queries'
 import { approvalOf, isWaiting, type Action } from './standing'
 import { VersionDetails } from './VersionDetails'
@@ -25,7 +25,7 @@ interface Props {
 
 /** The versions of an asset, newest first; which of them are opened stands in the address. */
 export function Versions({ asset, onAction }: Props) {
-  const pages = usePages(asset.asset_id)
+  const pages = usePages(`versions ${asset.asset_id}`)
   const found = useQuery({ ...queries.versions(asset.asset_id, pages.cursor), refetchInterval: useEvery() })
   const [opened, toggle] = useOpened()
   return (

@@ -10,7 +10,7 @@ export type Level = 'ouo' | 'public'
 export interface Said {
   action: Action
   assetId: string
-  /** The asset's `version` when the dialog was opened. */
+  /** The asset's `version` that the person has seen. */
   expected: number
   ordinal: number | null
   reason: string

@@ -7,7 +7,15 @@ export type AssetQuery = NonNullable<paths['/api/assets']['get']['parameters']['
 export type Refs = Record<string, string | number>
 
 const TEXTS = ['q', 'platform', 'refs', 'data_type', 'clearance_state', 'approval_state', 'processing_state', 'bbox']
+const FILTERS = [...TEXTS, 'deleted']
 const WHOLE_NUMBER = /^-?(0|[1-9]\d{0,14})$/
+
+/** A change of the address that clears the search. */
+export const NO_FILTERS = Object.fromEntries(FILTERS.map((name) => [name, null]))
+
+export function isFiltered(parameters: URLSearchParams): boolean {
+  return FILTERS.some((name) => parameters.has(name))
+}
 
 /** What the gateway is asked for. */
 export function queryOf(parameters: URLSearchParams): AssetQuery {
@@ -42,4 +50,9 @@ export function boxOf(seen: Bbox): string {
   const [west, south, east, north] = rolled(seen)
   const sides = [west, Math.max(-90, south), east, Math.min(90, north)]
   return sides.map((value) => String(Number(value.toFixed(4)))).join(',')
+}
+
+/** A box in degrees with as many places as a person reads. */
+export function boxText(bbox: readonly number[]): string {
+  return bbox.map((value) => value.toFixed(2)).join(', ')
 }

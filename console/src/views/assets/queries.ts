@@ -1,16 +1,10 @@
 /** What is asked of the gateway for assets. */
 
-import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query'
+import { keepPreviousData, queryOptions } from '@tanstack/react-query'
 
 import { content, gateway } from '../../api/client'
-import {
-  forStaff,
-  type Asset,
-  type AssetRevision,
-  type AssetVersion,
-  type Event,
-  type PlatformRequest,
-} from '../../api/model'
+import { forStaff, type Asset, type AssetRevision, type AssetVersion, type PlatformRequest } from '../../api/model'
+import { ofAsset } from '../../data/assets'
 import type { AssetQuery } from './filters'
 
 const MOST = 500
@@ -21,16 +15,6 @@ export function listed(query: AssetQuery, cursor: string | undefined) {
     queryFn: async () =>
       forStaff<Asset>(await content(gateway.GET('/api/assets', { params: { query: { ...query, cursor } } }))),
     placeholderData: keepPreviousData,
-  })
-}
-
-const ofAsset = (assetId: string) => ({ path: { asset_id: assetId } })
-
-export function asset(assetId: string) {
-  return queryOptions({
-    queryKey: ['asset', assetId],
-    queryFn: async () =>
-      (await content(gateway.GET('/api/assets/{asset_id}', { params: ofAsset(assetId) }))) as Asset,
   })
 }
 
@@ -59,23 +43,6 @@ export function revisions(assetId: string, cursor: string | undefined, limit?: n
         ),
       ),
     placeholderData: keepPreviousData,
-  })
-}
-
-/** What happened, in order: a page leads to what happened later. */
-export function history(assetId: string) {
-  return infiniteQueryOptions({
-    queryKey: ['asset', assetId, 'history'],
-    queryFn: async ({ pageParam: cursor }) =>
-      forStaff<Event>(
-        await content(
-          gateway.GET('/api/assets/{asset_id}/history', {
-            params: { ...ofAsset(assetId), query: { cursor, limit: MOST } },
-          }),
-        ),
-      ),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: (page) => page.next,
   })
 }
 
@@ -115,18 +82,6 @@ export function nodes(jobId: string) {
     queryFn: () =>
       content(
         gateway.GET('/api/status/job/{job_id}/nodes', { params: { path: { job_id: jobId }, query: { limit: MOST } } }),
-      ),
-  })
-}
-
-export function metadata(assetId: string, ordinal: number) {
-  return queryOptions({
-    queryKey: ['asset', assetId, 'metadata', ordinal],
-    queryFn: () =>
-      content(
-        gateway.GET('/api/assets/{asset_id}/versions/{version_ordinal}/metadata', {
-          params: { path: { asset_id: assetId, version_ordinal: ordinal } },
-        }),
       ),
   })
 }

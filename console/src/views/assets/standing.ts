@@ -19,7 +19,7 @@ function isLive(asset: Asset, version: AssetVersion): boolean {
 }
 
 /** What can be asked of an asset, and of one version of it. */
-export type AssetAction = 'clearance' | 'urlMode' | 'unpublish'
+type AssetAction = 'clearance' | 'urlMode' | 'unpublish'
 export type VersionAction = 'retry' | 'reprocess' | 'revoke' | 'delete'
 export type Action = AssetAction | VersionAction
 

@@ -1,4 +1,4 @@
-import { useEffect, useId, useRef, useState, type RefObject } from 'react'
+import { useEffect, useEffectEvent, useId, useRef, useState, type RefObject } from 'react'
 
 import type { NodeTimes } from '../../api/model'
 import { TypeIcon } from '../../graph/icons'
@@ -106,7 +106,14 @@ function Bar({ row, range, place, onSelect }: BarProps) {
           ))}
         </span>
       </button>
-      {isShown && <Exactly id={id} row={row} isLate={spans[0]!.from > (range.from + range.to) / 2} />}
+      {isShown && (
+        <Exactly
+          id={id}
+          row={row}
+          isLate={spans[0]!.from > (range.from + range.to) / 2}
+          onClose={() => setShown(false)}
+        />
+      )}
     </li>
   )
 }
@@ -120,8 +127,16 @@ function toneOfSpan({ outcome }: Span): string {
   return `tone-${toneOf(outcome ?? 'running')}`
 }
 
+interface ExactlyProps {
+  id: string
+  row: Row
+  isLate: boolean
+  onClose: () => void
+}
+
 /** The exact times of a node, beside its bar. */
-function Exactly({ id, row, isLate }: { id: string; row: Row; isLate: boolean }) {
+function Exactly({ id, row, isLate, onClose }: ExactlyProps) {
+  useEscape(onClose)
   const { times, tries } = row
   const shown = tries.slice(-SHOWN_TRIES)
   return (
@@ -138,6 +153,16 @@ function Exactly({ id, row, isLate }: { id: string; row: Row; isLate: boolean })
       ))}
     </div>
   )
+}
+
+/** Hears the key wherever the focus is: what the mouse points at need not have it. */
+function useEscape(onEscape: () => void) {
+  const latest = useEffectEvent(onEscape)
+  useEffect(() => {
+    const hear = (event: KeyboardEvent) => event.key === 'Escape' && latest()
+    document.addEventListener('keydown', hear)
+    return () => document.removeEventListener('keydown', hear)
+  }, [])
 }
 
 function childrenOf({ count: all, first_started_at: first, last_ended_at: last }: ChildrenTimes): string {

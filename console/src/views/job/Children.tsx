@@ -1,28 +1,29 @@
 import { memo } from 'react'
 
 import { nodeStatusValues } from '../../api/gateway'
-import type { NodeDetail, NodeListItem, NodeStatus } from '../../api/model'
+import type { JobDetail, NodeDetail, NodeListItem, NodeStatus } from '../../api/model'
+import { Elapsed } from '../../parts/Elapsed'
 import { graph as graphTexts } from '../../texts/graph'
 import { job as texts } from '../../texts/job'
 import { shared } from '../../texts/shared'
 import { useAddress } from '../../ui/address'
+import { Answer } from '../../ui/Answer'
 import { Button } from '../../ui/Button'
 import { Choice } from '../../ui/Choice'
 import { count } from '../../ui/format'
-import { Empty, Loading, ProblemNotice } from '../../ui/notices'
+import { Empty } from '../../ui/notices'
 import { Progress, StateBadge } from '../../ui/parts'
-import { Elapsed } from './Elapsed'
 import { Part } from './Part'
-import { useChildren } from './queries'
+import { hasEnded, useChildren } from './queries'
 
 interface Props {
-  jobId: string
+  job: JobDetail
   fanOut: NodeDetail
   onSelect: (nodeId: string) => void
 }
 
 /** The children of a fan-out: their sums, and some of them one by one. */
-export function Children({ jobId, fanOut, onSelect }: Props) {
+export function Children({ job, fanOut, onSelect }: Props) {
   const [parameters, change] = useAddress()
   const status = nodeStatusValues.find((each) => each === parameters.get('children')) ?? null
   return (
@@ -37,7 +38,7 @@ export function Children({ jobId, fanOut, onSelect }: Props) {
             choices={nodeStatusValues.map((each) => [each, shared.states[each] ?? each] as const)}
             onChange={(children) => change({ children })}
           />
-          <List jobId={jobId} parent={fanOut.node_id} status={status} onSelect={onSelect} />
+          <List job={job} fanOut={fanOut} status={status} onSelect={onSelect} />
         </>
       )}
     </Part>
@@ -61,31 +62,31 @@ function Counters({ fanOut }: { fanOut: NodeDetail }) {
   )
 }
 
-interface ListProps {
-  jobId: string
-  parent: string
-  status: NodeStatus | null
-  onSelect: (nodeId: string) => void
-}
-
-function List({ jobId, parent, status, onSelect }: ListProps) {
-  const { data, error, hasNextPage, isFetchingNextPage, fetchNextPage } = useChildren(jobId, parent, status)
-  if (!data) return error ? <ProblemNotice error={error} /> : <Loading />
-  const children = data.pages.flatMap((page) => page.items)
-  if (children.length === 0) return <Empty>{texts.children.none}</Empty>
+function List({ job, fanOut, status, onSelect }: Props & { status: NodeStatus | null }) {
+  const isOver = hasEnded(fanOut) || !!job.ended_at
+  const query = useChildren(job.job_id, fanOut.node_id, status, isOver)
   return (
     <>
-      <ul className="job-rows" aria-label={texts.children.list}>
-        {children.map((child) => (
-          <Child key={child.node_id} child={child} onSelect={onSelect} />
-        ))}
-      </ul>
-      {hasNextPage && (
-        <Button busy={isFetchingNextPage} onClick={() => void fetchNextPage()}>
+      <Answer query={query}>
+        {({ pages }) => <Rows rows={pages.flatMap(({ items }) => items)} onSelect={onSelect} />}
+      </Answer>
+      {query.hasNextPage && (
+        <Button busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
           {shared.more}
         </Button>
       )}
     </>
+  )
+}
+
+function Rows({ rows, onSelect }: { rows: NodeListItem[]; onSelect: (nodeId: string) => void }) {
+  if (rows.length === 0) return <Empty>{texts.children.none}</Empty>
+  return (
+    <ul className="job-rows" aria-label={texts.children.list}>
+      {rows.map((child) => (
+        <Child key={child.node_id} child={child} onSelect={onSelect} />
+      ))}
+    </ul>
   )
 }
 

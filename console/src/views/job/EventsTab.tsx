@@ -27,7 +27,7 @@ export function EventsTab({ job }: { job: JobDetail }) {
   return (
     <div className="job-events">
       <Filters events={events} shown={shown.length} follows={follows} onFollow={setFollows} />
-      {error !== null && events.length === 0 && <ProblemNotice error={error} onRetry={readMore} />}
+      {error !== null && <ProblemNotice error={error} onRetry={readMore} />}
       {!isWhole && !isReading && error === null && events.length > 0 && (
         <Notice kind="info">
           {texts.events.more(count(events.length))} <Button onClick={readMore}>{texts.events.loadMore}</Button>

@@ -24,18 +24,13 @@ export function JobActions({ job, graph, nodes }: Props) {
     <div className="buttons">
       {canBeCancelled(job) && <Cancel job={job} />}
       {job.status === 'failed' && <Resume job={job} nodes={nodes} />}
-      {canBeSubmittedAgain(job, graph) && <SubmitAgain job={job} />}
+      <SubmitAgain job={job} graph={graph} />
     </div>
   )
 }
 
 function canBeCancelled(job: JobDetail): boolean {
   return (job.status === 'pending' || job.status === 'running') && !job.cancel_requested_at
-}
-
-/** Work for an asset is asked for there; and where identical inputs are one job, there is no second one. */
-function canBeSubmittedAgain(job: JobDetail, graph: CompiledGraph | undefined): boolean {
-  return graph !== undefined && graph.job_id === null && !job.asset_id
 }
 
 function Cancel({ job }: { job: JobDetail }) {
@@ -90,7 +85,15 @@ export function ResumeFrom({ job, node }: { job: JobDetail; node: NodeDetail }) 
   )
 }
 
-function SubmitAgain({ job }: { job: JobDetail }) {
+/** Work for an asset is asked for there; and where identical inputs are one job, there is no second one. */
+function SubmitAgain({ job, graph }: { job: JobDetail; graph: CompiledGraph | undefined }) {
+  if (!graph) return null
+  if (job.asset_id) return <span className="soft">{texts.resubmit.ofAsset}</span>
+  if (graph.job_id !== null) return <span className="soft">{texts.resubmit.ofInputs}</span>
+  return <Resubmit job={job} />
+}
+
+function Resubmit({ job }: { job: JobDetail }) {
   const { caller } = useSession()
   const navigate = useNavigate()
 

@@ -3,10 +3,10 @@ import { Link } from 'react-router'
 
 import type { JobDetail } from '../../api/model'
 import type { CompiledGraph } from '../../graph/definition'
+import { Elapsed } from '../../parts/Elapsed'
 import { job as texts } from '../../texts/job'
 import { count } from '../../ui/format'
 import { CopyButton, Progress, StateBadge, Time } from '../../ui/parts'
-import { Elapsed } from './Elapsed'
 
 interface Props {
   job: JobDetail
@@ -35,7 +35,8 @@ export function JobHead({ job, graph, actions }: Props) {
 
 /** Leads to the version of the workflow that the job runs, which may not be the present one. */
 function WorkflowLink({ job, name }: { job: JobDetail; name: string | undefined }) {
-  return <Link to={`/workflows/${job.workflow_id}?version=${job.workflow_hash}`}>{name ?? job.workflow_id}</Link>
+  const [id, version] = [job.workflow_id, job.workflow_hash].map(encodeURIComponent)
+  return <Link to={`/workflows/${id}?version=${version}`}>{name ?? job.workflow_id}</Link>
 }
 
 function JobProgress({ job: { progress } }: { job: JobDetail }) {
@@ -82,7 +83,7 @@ function Facts({ job }: { job: JobDetail }) {
       {job.purpose && <Fact name={facts.purpose}>{texts.purposes[job.purpose]}</Fact>}
       {job.asset_id && (
         <Fact name={facts.asset}>
-          <Link to={`/assets/${job.asset_id}?open=${job.version_ordinal}`}>
+          <Link to={`/assets/${encodeURIComponent(job.asset_id)}?open=${job.version_ordinal}`}>
             {texts.assetVersion(job.asset_id, job.version_ordinal ?? 0)}
           </Link>
         </Fact>

@@ -2,12 +2,12 @@ import type { UseQueryResult } from '@tanstack/react-query'
 import { Link, useParams } from 'react-router'
 
 import type { JobDetail, NodeListItem } from '../../api/model'
-import { Problem } from '../../api/problem'
 import type { CompiledGraph } from '../../graph/definition'
 import { job as texts } from '../../texts/job'
 import { useAddress } from '../../ui/address'
+import { Answer } from '../../ui/Answer'
 import { Button } from '../../ui/Button'
-import { Loading, Notice, ProblemNotice } from '../../ui/notices'
+import { Notice, ProblemNotice } from '../../ui/notices'
 import { Tabs } from '../../ui/Tabs'
 import { DocumentsTab } from './DocumentsTab'
 import { EventsTab } from './EventsTab'
@@ -16,20 +16,14 @@ import './job.css'
 import { JobActions } from './JobActions'
 import { JobEvents } from './JobEvents'
 import { JobHead } from './JobHead'
-import { useGraph, useJob, useNodes } from './queries'
+import { isUnknown, useGraph, useJob, useNodes } from './queries'
 import { TimelineTab } from './TimelineTab'
 
 export default function JobPage() {
   const { jobId = '' } = useParams()
-  const { data: job, error, refetch } = useJob(jobId)
-  if (job) return <Page job={job} />
-  if (!error) return <Loading />
-  return isUnknown(error) ? <NoSuchJob jobId={jobId} /> : <ProblemNotice error={error} onRetry={() => void refetch()} />
-}
-
-/** An id that no job can have is as unknown as one that no job has. */
-function isUnknown(error: Error): boolean {
-  return error instanceof Problem && (error.status === 404 || error.status === 422)
+  const query = useJob(jobId)
+  if (isUnknown(query.error)) return <NoSuchJob jobId={jobId} />
+  return <Answer query={query}>{(job) => <Page job={job} isStale={query.isError} />}</Answer>
 }
 
 function NoSuchJob({ jobId }: { jobId: string }) {
@@ -40,14 +34,16 @@ function NoSuchJob({ jobId }: { jobId: string }) {
   )
 }
 
-function Page({ job }: { job: JobDetail }) {
+/** What keeps the job from being read keeps its nodes from it too, and is told once. */
+function Page({ job, isStale }: { job: JobDetail; isStale: boolean }) {
   const graph = useGraph(job.job_id)
-  const { data: nodes = [] } = useNodes(job.job_id)
+  const { data: nodes = [], error, refetch } = useNodes(job.job_id)
   return (
     <div className="page job-page">
       <JobHead job={job} graph={graph.data} actions={<JobActions job={job} graph={graph.data} nodes={nodes} />} />
+      {error && !isStale && <ProblemNotice error={error} onRetry={() => void refetch()} />}
       <WhatWentWrong job={job} nodes={nodes} />
-      <JobEvents jobId={job.job_id}>
+      <JobEvents jobId={job.job_id} isOver={!!job.ended_at}>
         <Views job={job} graph={graph} nodes={nodes} />
       </JobEvents>
     </div>

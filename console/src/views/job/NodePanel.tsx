@@ -1,20 +1,20 @@
 import type { ReactNode } from 'react'
 
 import type { JobDetail, NodeDetail } from '../../api/model'
-import { Problem } from '../../api/problem'
 import type { NodeSpec } from '../../graph/definition'
+import { Elapsed } from '../../parts/Elapsed'
 import { graph as graphTexts } from '../../texts/graph'
 import { job as texts } from '../../texts/job'
+import { Answer } from '../../ui/Answer'
 import { Button } from '../../ui/Button'
 import { count, duration } from '../../ui/format'
-import { Loading, Notice, ProblemNotice } from '../../ui/notices'
+import { Notice } from '../../ui/notices'
 import { Card, Json, KeyValues, Progress, StateBadge, Time } from '../../ui/parts'
 import { Attempts } from './Attempts'
 import { Children } from './Children'
-import { Elapsed } from './Elapsed'
 import { ResumeFrom } from './JobActions'
 import { Part } from './Part'
-import { useNode } from './queries'
+import { isUnknown, useNode } from './queries'
 import { chosen } from './states'
 
 interface Props {
@@ -27,20 +27,19 @@ interface Props {
 }
 
 export function NodePanel({ job, nodeId, spec, onSelect }: Props) {
-  const { data: node, error, refetch } = useNode(job.job_id, nodeId)
+  const node = useNode(job, nodeId)
   const back = <Button onClick={() => onSelect(null)}>{texts.allNodes}</Button>
   return (
     <Card title={<span className="mono">{nodeId}</span>} actions={back} className="job-panel">
-      {node && <Content job={job} node={node} spec={spec} onSelect={onSelect} />}
-      {!node && (error ? <NotRead nodeId={nodeId} error={error} onRetry={() => void refetch()} /> : <Loading />)}
+      {isUnknown(node.error) ? (
+        <Notice kind="warning">{texts.noSuchNode(nodeId)}</Notice>
+      ) : (
+        <Answer query={node}>
+          {(known) => <Content job={job} node={known} spec={spec} onSelect={onSelect} />}
+        </Answer>
+      )}
     </Card>
   )
-}
-
-function NotRead({ nodeId, error, onRetry }: { nodeId: string; error: Error; onRetry: () => void }) {
-  const isUnknown = error instanceof Problem && (error.status === 404 || error.status === 422)
-  if (isUnknown) return <Notice kind="warning">{texts.noSuchNode(nodeId)}</Notice>
-  return <ProblemNotice error={error} onRetry={onRetry} />
 }
 
 function Content({ job, node, spec, onSelect }: Omit<Props, 'nodeId'> & { node: NodeDetail }) {
@@ -59,7 +58,7 @@ function Content({ job, node, spec, onSelect }: Omit<Props, 'nodeId'> & { node: 
       {spec && spec.branches.length > 0 && <Ways spec={spec} />}
       <HandlerProgress node={node} />
       <ResumeFrom job={job} node={node} />
-      {node.node_type === 'fan_out' && <Children jobId={job.job_id} fanOut={node} onSelect={onSelect} />}
+      {node.node_type === 'fan_out' && <Children job={job} fanOut={node} onSelect={onSelect} />}
       {node.attempts.length > 0 && <Attempts node={node} />}
       {node.checkpoint && <Saved checkpoint={node.checkpoint} />}
       {node.input_params && Object.keys(node.input_params).length > 0 && (

@@ -1,13 +1,13 @@
 /**
  * The events of one job in their order, each once: read in pages, then heard from the live stream.
  *
- * It is read when somebody looks at it first. What was missed (while the stream was cut, or where there is none)
- * is found by reading on from the last page, which may have grown.
+ * It is read when somebody looks at it. What was missed (while nobody looked or the stream was cut, or where there is
+ * none) is found by reading on from the last page, which may have grown.
  */
 
 import type { Event, Page } from '../../api/model'
 
-/** So many are read by themselves; a job may have hundreds of thousands. */
+/** So many are read without being asked again; a job may have hundreds of thousands. */
 const AT_ONCE = 20_000
 /** Events come by the hundred; they are shown a few times a second. */
 const PAUSE_MS = 250
@@ -29,37 +29,36 @@ export class EventLog {
   private heard: Event[] = []
   private timer: ReturnType<typeof setTimeout> | undefined
   private lastPage: string | null = null
-  private most = AT_ONCE
-  private begun = false
+  /** It is longer than what is read at once. */
+  private isCut = false
+  private isMoreWanted = false
 
   constructor(private readonly readPage: ReadPage) {}
 
   subscribe = (listener: () => void): (() => void) => {
     this.listeners.add(listener)
-    if (!this.begun) {
-      this.begun = true
-      void this.read()
-    }
+    if (this.listeners.size === 1) this.catchUp()
     return () => this.listeners.delete(listener)
   }
 
   getState = (): LogState => this.state
 
-  /** Takes an event of the live stream. */
+  /** Takes an event of the live stream, if anybody looks. */
   hear(event: Event): void {
-    if (!this.begun) return
+    if (this.listeners.size === 0) return
     this.heard.push(event)
     this.timer ??= setTimeout(() => this.showHeard(), PAUSE_MS)
   }
 
-  /** Finds what was missed, if anybody looks. */
+  /** Finds what was missed, if anybody looks; a log that is too long is read on only where that is asked for. */
   catchUp(): void {
-    if (this.begun && this.listeners.size > 0) void this.read()
+    if (this.listeners.size > 0 && !this.isCut) this.readMore()
   }
 
+  /** Reads on; where that is under way already, once more, because what was asked for may be after it. */
   readMore(): void {
-    this.most += AT_ONCE
-    void this.read()
+    if (this.state.isReading) this.isMoreWanted = true
+    else void this.read()
   }
 
   close(): void {
@@ -68,16 +67,18 @@ export class EventLog {
   }
 
   private async read(): Promise<void> {
-    if (this.state.isReading) return
     this.become({ isReading: true })
     try {
+      const most = this.known.size + AT_ONCE
       let isWhole = false
-      while (!isWhole && this.known.size < this.most) {
+      while (this.listeners.size > 0 && this.known.size < most && (!isWhole || this.isMoreWanted)) {
+        this.isMoreWanted = false
         const page = await this.readPage(this.lastPage)
         isWhole = page.next === null
         this.lastPage = page.next ?? this.lastPage
         this.add(page.items, { isWhole })
       }
+      this.isCut = !isWhole && this.known.size >= most
       this.become({ isReading: false, error: null })
     } catch (error) {
       this.become({ isReading: false, error })
@@ -88,19 +89,22 @@ export class EventLog {
   /** What is heard before the end was read would stand after a gap: it waits, or is read in its turn. */
   private showHeard(): void {
     this.close()
-    if (this.state.isWhole) {
-      this.add(this.heard)
-      this.heard = []
-    } else if (!this.state.isReading) {
-      this.heard = []
-    }
+    if (this.state.isReading) return
+    if (this.state.isWhole) this.add(this.heard)
+    this.heard = []
   }
 
   private add(events: readonly Event[], change: Partial<LogState> = {}): void {
-    const fresh = events.filter(({ event_id: id }) => typeof id === 'number' && !this.known.has(id))
+    const fresh = events.filter((event) => this.isNew(event))
     if (fresh.length === 0 && Object.keys(change).length === 0) return
-    for (const event of fresh) this.known.add(event.event_id!)
     this.become({ ...change, events: fresh.length > 0 ? inOrder(this.state.events, fresh) : this.state.events })
+  }
+
+  /** Tells whether an event comes for the first time. */
+  private isNew({ event_id: id }: Event): boolean {
+    if (typeof id !== 'number' || this.known.has(id)) return false
+    this.known.add(id)
+    return true
   }
 
   private become(change: Partial<LogState>): void {

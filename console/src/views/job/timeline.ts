@@ -38,8 +38,8 @@ function rowOf(times: NodeTimes, told: Try[]): Row {
 function completed(told: Try[], last: Try): Try[] {
   const open = told.at(-1)
   if (!open) return [last]
-  const began = open.readyAt ?? open.dispatchedAt ?? open.startedAt
-  if (open.endedAt !== null || last.endedAt === null || (began !== null && last.endedAt < began)) return told
+  const [began, ended] = [ms(open.readyAt ?? open.dispatchedAt ?? open.startedAt), ms(last.endedAt)]
+  if (open.endedAt !== null || ended === null || (began !== null && ended < began)) return told
   return [...told.slice(0, -1), { ...open, endedAt: last.endedAt, outcome: last.outcome }]
 }
 

@@ -1,11 +1,11 @@
 import { jobStatusValues } from '../../api/gateway'
+import { useWorkflows } from '../../data/workflows'
 import { jobs as texts } from '../../texts/jobs'
 import { shared } from '../../texts/shared'
 import { Button } from '../../ui/Button'
 import { Choice } from '../../ui/Choice'
 import { Field } from '../../ui/Field'
 import { TypedText } from '../../ui/TypedText'
-import { useWorkflows } from '../workflows/questions'
 import { isoOf, localOf, type Filters } from './filters'
 
 const TEXT_MAX = 64

@@ -1,15 +1,16 @@
 import { Link } from 'react-router'
 
 import type { JobListItem } from '../../api/model'
+import { Elapsed } from '../../parts/Elapsed'
+import { JobLink } from '../../parts/JobLink'
 import { jobs as texts } from '../../texts/jobs'
 import { shared } from '../../texts/shared'
 import { shortId } from '../../ui/format'
 import { StateBadge, Time } from '../../ui/parts'
 import { Table, type Column } from '../../ui/Table'
-import { Elapsed } from '../job/Elapsed'
 
 const COLUMNS: Column<JobListItem>[] = [
-  { name: texts.columns.job, cell: (job) => <JobLink id={job.job_id} /> },
+  { name: texts.columns.job, cell: (job) => <JobLink jobId={job.job_id} /> },
   { name: texts.columns.workflow, cell: (job) => <WorkflowLink id={job.workflow_id} /> },
   { name: texts.columns.status, cell: (job) => <StateBadge state={job.status} /> },
   { name: texts.columns.by, cell: (job) => <Cut text={job.submitted_by} /> },
@@ -25,14 +26,6 @@ export function JobTable({ jobs }: { jobs: JobListItem[] }) {
     <div className="jobs-table">
       <Table label={texts.list} columns={COLUMNS} rows={jobs} rowKey={(job) => job.job_id} />
     </div>
-  )
-}
-
-export function JobLink({ id }: { id: string }) {
-  return (
-    <Link className="mono" to={`/jobs/${id}`} title={id}>
-      {shortId(id)}
-    </Link>
   )
 }
 

@@ -2,7 +2,10 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 
 import type { Client } from '../../api/model'
+import { useSession } from '../../session/session'
 import { operations } from '../../texts/operations'
+import { shared } from '../../texts/shared'
+import { useAbove } from '../../ui/Above'
 import { Answer } from '../../ui/Answer'
 import { Button } from '../../ui/Button'
 import { Empty } from '../../ui/notices'
@@ -19,21 +22,14 @@ const texts = operations.clients
 /** What a dialog was opened for. */
 type Wanted = { deed: 'add' } | { deed: ClientDeed; client: Client }
 
-/** Who has a key, and what it opens. A new key is kept by this page only as long as it is shown. */
+/** Who has a key, and what it opens. A new key is kept by the page only as long as it is shown. */
 export function Clients() {
-  const cache = useQueryClient()
   const found = useQuery(queries.clients())
   const [wanted, setWanted] = useState<Wanted | null>(null)
-  const [issued, setIssued] = useState<Issued | null>(null)
-
-  function done(key: Issued | null) {
-    if (key) setIssued(key)
-    void cache.invalidateQueries({ queryKey: ['clients'] })
-  }
+  const done = useDone()
 
   return (
     <>
-      {issued && <IssuedKey issued={issued} onDismiss={() => setIssued(null)} />}
       <Card
         title={texts.label}
         actions={<Button onClick={() => setWanted({ deed: 'add' })}>{texts.add}</Button>}
@@ -60,9 +56,23 @@ export function Clients() {
   )
 }
 
+/** Gives what follows a deed: its key is shown above all views, since nothing that ends a view may take it away. */
+function useDone(): (issued: Issued | null, isOwn?: boolean) => void {
+  const cache = useQueryClient()
+  const showAbove = useAbove()
+  const { signIn } = useSession()
+  const readAnew = () => cache.invalidateQueries({ queryKey: ['clients'] })
+  return (issued, isOwn = false) => {
+    if (issued) showAbove(<IssuedKey issued={issued} onStored={() => showAbove(null)} />)
+    // A session ends with the key that began it. Where no other can begin now, one is asked to sign in.
+    if (issued && isOwn) void signIn(issued.key).catch(() => undefined).then(readAnew)
+    else void readAnew()
+  }
+}
+
 const COLUMNS: Column<Client>[] = [
   { name: texts.client, cell: (client) => <Name client={client} /> },
-  { name: texts.roles, cell: ({ roles }) => roles.join(', ') },
+  { name: texts.roles, cell: ({ roles }) => roles.map((role) => shared.roles[role] ?? role).join(', ') },
   { name: texts.platform, cell: ({ platform_id: platform }) => platform && <code>{platform}</code> },
   { name: texts.state, cell: ({ is_active }) => <StateBadge state={is_active ? 'active' : 'disabled'} /> },
   { name: texts.lastUsed, cell: ({ last_used_at: at }) => (at ? <Time at={at} /> : texts.never) },

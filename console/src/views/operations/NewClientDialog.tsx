@@ -2,8 +2,9 @@ import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 
 import { clientRoleValues } from '../../api/orchestrator'
-import { platforms } from '../../api/platforms'
+import { platforms } from '../../data/platforms'
 import { operations } from '../../texts/operations'
+import { shared } from '../../texts/shared'
 import { Dialog } from '../../ui/Dialog'
 import { Field } from '../../ui/Field'
 import { addClient, type Issued, type Role } from './clientDeeds'
@@ -71,7 +72,7 @@ function Roles({ roles, onChange }: { roles: Role[]; onChange: (roles: Role[]) =
       {clientRoleValues.map((role) => (
         <label key={role}>
           <input type="checkbox" checked={roles.includes(role)} onChange={() => toggle(role)} />
-          {texts.roleNames[role] ?? role}
+          {shared.roles[role] ?? role}: {texts.aboutRoles[role]}
         </label>
       ))}
     </fieldset>

@@ -3,7 +3,7 @@ import { useState } from 'react'
 
 import { content, orchestrator } from '../../api/client'
 import type { Platform } from '../../api/model'
-import { platforms } from '../../api/platforms'
+import { platforms } from '../../data/platforms'
 import { useMay } from '../../session/session'
 import { operations } from '../../texts/operations'
 import { Answer } from '../../ui/Answer'

@@ -1,8 +1,7 @@
-import { useQuery } from '@tanstack/react-query'
 import { Link } from 'react-router'
 
 import type { Queue } from '../../api/model'
-import { useEvery } from '../../live/live'
+import { useQueues } from '../../data/queues'
 import { operations } from '../../texts/operations'
 import { shared } from '../../texts/shared'
 import { Answer } from '../../ui/Answer'
@@ -10,7 +9,6 @@ import { count, duration } from '../../ui/format'
 import { Empty } from '../../ui/notices'
 import { Card } from '../../ui/parts'
 import { Table, type Column } from '../../ui/Table'
-import * as queries from './queries'
 
 const texts = operations.queues
 
@@ -25,10 +23,9 @@ const COLUMNS: Column<Queue>[] = [
 ]
 
 export function Queues() {
-  const found = useQuery({ ...queries.queues(), refetchInterval: useEvery() })
   return (
     <Card title={texts.label} flush>
-      <Answer query={found}>
+      <Answer query={useQueues()}>
         {({ items }) =>
           items.length > 0 ? (
             <Table label={texts.label} columns={COLUMNS} rows={items} rowKey={({ queue }) => queue} />

@@ -19,13 +19,6 @@ export function letters(kind: Kind | undefined, queue: string | undefined, curso
   })
 }
 
-export function queues() {
-  return queryOptions({
-    queryKey: ['queues', 'all'],
-    queryFn: () => content(orchestrator.GET('/api/v1/queues')),
-  })
-}
-
 export function workers(stopped: boolean) {
   return queryOptions({
     queryKey: ['processes', 'workers', stopped],

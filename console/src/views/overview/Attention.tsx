@@ -1,5 +1,8 @@
+import { useQuery } from '@tanstack/react-query'
 import { Link } from 'react-router'
 
+import { platforms } from '../../data/platforms'
+import { useQueues } from '../../data/queues'
 import { overview } from '../../texts/overview'
 import { Loading, ProblemNotice } from '../../ui/notices'
 import { Card, Time } from '../../ui/parts'
@@ -8,7 +11,6 @@ import {
   useFailedVersions,
   useHealth,
   useNewestFailedJob,
-  useQueues,
   useReviews,
   useStatistics,
   useStuckVersions,
@@ -47,10 +49,12 @@ function useConcerns() {
     newestFailedJob: useNewestFailedJob(),
     reviews: useReviews(),
   }
+  const partners = useQuery(platforms()).data // by which datasets are named; without them they have names too
   const all = Object.values(questions)
   const failed = all.filter((query) => query.error)
   return {
     concerns: concernsOf({
+      partners: partners?.items,
       statistics: questions.statistics.data,
       health: questions.health.data,
       queues: questions.queues.data,

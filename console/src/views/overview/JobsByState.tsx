@@ -4,22 +4,24 @@ import { jobStatusValues } from '../../api/gateway'
 import type { JobStatus, Statistics } from '../../api/model'
 import { overview as texts } from '../../texts/overview'
 import { shared } from '../../texts/shared'
+import { Answer } from '../../ui/Answer'
 import { count } from '../../ui/format'
-import { ProblemNotice } from '../../ui/notices'
 import { toneOf } from '../../ui/parts'
 import { useStatistics } from './questions'
 
 /** How many jobs there are of each state; each leads to the list of them. */
 export function JobsByState() {
-  const { data, error, refetch } = useStatistics()
   return (
     <section aria-label={texts.byState}>
-      {error && !data && <ProblemNotice error={error} onRetry={() => void refetch()} />}
-      <ul className="overview-tiles">
-        {jobStatusValues.map((status) => (
-          <Tile key={status} status={status} number={data ? numberOf(data, status) : shared.none} />
-        ))}
-      </ul>
+      <Answer query={useStatistics()}>
+        {(statistics) => (
+          <ul className="overview-tiles">
+            {jobStatusValues.map((status) => (
+              <Tile key={status} status={status} number={numberOf(statistics, status)} />
+            ))}
+          </ul>
+        )}
+      </Answer>
     </section>
   )
 }

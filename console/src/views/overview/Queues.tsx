@@ -1,6 +1,7 @@
 import { Link } from 'react-router'
 
 import type { Queue } from '../../api/model'
+import { useQueues } from '../../data/queues'
 import { overview } from '../../texts/overview'
 import { shared } from '../../texts/shared'
 import { Answer } from '../../ui/Answer'
@@ -8,7 +9,6 @@ import { count, duration } from '../../ui/format'
 import { Empty } from '../../ui/notices'
 import { Card } from '../../ui/parts'
 import { Table, type Column } from '../../ui/Table'
-import { useQueues } from './questions'
 
 const texts = overview.queues
 

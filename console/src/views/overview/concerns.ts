@@ -1,8 +1,9 @@
 /** What someone should look at, from all that the overview knows; what it does not know is left out. */
 
 import type { components } from '../../api/gateway'
-import type { Health, JobListItem, Queue, Statistics } from '../../api/model'
+import type { Health, JobListItem, Platform, Queue, Statistics } from '../../api/model'
 import type { components as Orchestrator } from '../../api/orchestrator'
+import { datasetName, partnerOf, type Dataset } from '../../data/names'
 import { overview } from '../../texts/overview'
 import { count, shortId } from '../../ui/format'
 import type { Tone } from '../../ui/parts'
@@ -19,6 +20,7 @@ interface Found<T> {
 }
 
 export interface Known {
+  partners?: Platform[]
   statistics?: Statistics
   health?: Health
   queues?: Found<Queue>
@@ -50,10 +52,10 @@ export function concernsOf(known: Known): Concern[] {
   return [
     ...ofHealth(known.health),
     ...ofQueues(known.queues?.items ?? []),
-    ...ofFailedVersions(known.failedVersions),
+    ...ofFailedVersions(known),
     ...ofFailedJobs(known.statistics, known.newestFailedJob),
-    ...ofStuckVersions(known.stuckVersions),
-    ...ofReviews(known.reviews),
+    ...ofStuckVersions(known),
+    ...ofReviews(known),
   ]
 }
 
@@ -89,15 +91,15 @@ function ofQueues(queues: Queue[]): Concern[] {
   ]
 }
 
-function ofFailedVersions(found: Found<FailedVersion> | undefined): Concern[] {
+function ofFailedVersions({ failedVersions: found, partners }: Known): Concern[] {
   const newest = found?.items[0]
-  const example = newest && { ...exampleOf(newest), at: newest.failed_at, error: newest.error }
+  const example = newest && { ...exampleOf(newest, partners), at: newest.failed_at, error: newest.error }
   return concern('failed', 'bad', numberOf(found), texts.failedVersions, '/assets?processing_state=failed', example)
 }
 
-function ofStuckVersions(found: Found<StuckVersion> | undefined): Concern[] {
+function ofStuckVersions({ stuckVersions: found, partners }: Known): Concern[] {
   const longest = found?.items[0]
-  const example = longest && { ...exampleOf(longest), at: longest.processing_started_at }
+  const example = longest && { ...exampleOf(longest, partners), at: longest.processing_started_at }
   return concern('stuck', 'warn', numberOf(found), texts.stuckVersions, '/assets?processing_state=processing', example)
 }
 
@@ -113,10 +115,10 @@ function ofFailedJobs(statistics: Statistics | undefined, found: Found<JobListIt
   return concern('jobs', 'bad', number, texts.failedJobs, '/jobs?status=failed', example)
 }
 
-function ofReviews(found: Found<WaitingVersion> | undefined): Concern[] {
+function ofReviews({ reviews: found, partners }: Known): Concern[] {
   const longest = found?.items[0]
   const example = longest && {
-    ...exampleOf(longest),
+    ...exampleOf(longest, partners),
     to: `/review/${longest.asset_id}/${longest.version_ordinal}`,
     at: longest.waiting_since,
   }
@@ -140,14 +142,12 @@ function numberOf(found: Found<unknown> | undefined): string {
   return found?.next ? texts.more(number) : count(number)
 }
 
-interface Version {
+interface Version extends Dataset {
   asset_id: string
-  platform_id: string
-  platform_refs: Record<string, unknown>
   version_label: string
 }
 
-function exampleOf(version: Version) {
-  const refs = Object.values(version.platform_refs).map(String).join(' / ')
-  return { text: texts.version(version.platform_id, refs, version.version_label), to: `/assets/${version.asset_id}` }
+function exampleOf(version: Version, partners: Platform[] | undefined) {
+  const name = datasetName(version, partnerOf(version, partners))
+  return { text: texts.version(version.platform_id, name, version.version_label), to: `/assets/${version.asset_id}` }
 }

@@ -5,23 +5,17 @@ import { useQuery } from '@tanstack/react-query'
 import { content, gateway, orchestrator } from '../../api/client'
 import { useEvery } from '../../live/live'
 
-/** No event tells that a process has fallen silent. */
-const HEALTH_MS = 15_000
-
-function useAnswer<Data>(name: string, ask: () => Promise<Data>, pollMs?: number) {
-  const every = useEvery()
+function useAnswer<Data>(name: string, ask: () => Promise<Data>) {
   return useQuery({
     queryKey: ['overview', name],
     queryFn: ask,
-    refetchInterval: every || pollMs || false,
+    refetchInterval: useEvery(),
   })
 }
 
 export const useStatistics = () => useAnswer('statistics', () => content(gateway.GET('/api/status/stats')))
 
-export const useHealth = () => useAnswer('health', () => content(gateway.GET('/api/admin/health')), HEALTH_MS)
-
-export const useQueues = () => useAnswer('queues', () => content(orchestrator.GET('/api/v1/queues')))
+export const useHealth = () => useAnswer('health', () => content(gateway.GET('/api/admin/health')))
 
 export const useFailedVersions = () => useAnswer('failed', () => content(orchestrator.GET('/api/v1/stats/failed')))
 

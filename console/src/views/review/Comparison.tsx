@@ -3,10 +3,10 @@
 import type { ReactNode } from 'react'
 
 import type { LayerDescribed, ValidationReport } from '../../api/model'
+import { Hash } from '../../parts/Hash'
 import { review as texts } from '../../texts/review'
 import { shared } from '../../texts/shared'
-import { shortId } from '../../ui/format'
-import { Card, CopyButton } from '../../ui/parts'
+import { Card } from '../../ui/parts'
 import type { FeaturesTold, RasterTold } from './documents'
 import { compared, descriptionEntries, extentEntries, featureEntries, fileEntries, rasterEntries } from './facts'
 import { changedColumns, type Fact, type Told } from './facts'
@@ -163,21 +163,12 @@ function Hashes({ here, there }: Props) {
         <Row
           key={name}
           name={name}
-          here={<Hash of={name} text={one} />}
-          there={<Hash of={name} text={other} />}
+          here={one && <Hash of={texts.hashOf(name, texts.thisVersion)} hash={one} />}
+          there={other && <Hash of={texts.hashOf(name, texts.inService)} hash={other} />}
           differs={one !== other}
           isCompared={there !== null}
         />
       ))}
     </tbody>
-  )
-}
-
-function Hash({ of, text }: { of: string; text: string | null }) {
-  if (text === null) return <>{shared.none}</>
-  return (
-    <span className="review-hash">
-      <code title={text}>{shortId(text)}…</code> <CopyButton text={text} label={texts.copy(of)} />
-    </span>
   )
 }

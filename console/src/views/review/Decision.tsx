@@ -1,11 +1,10 @@
 /** The decision: approve with a clearance, or reject with a reason. */
 
-import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 
 import { content, gateway } from '../../api/client'
 import type { AssetChange } from '../../api/model'
-import { Problem } from '../../api/problem'
+import { Overtaken, useChange } from '../../parts/overtaken'
 import { review as texts } from '../../texts/review'
 import { shared } from '../../texts/shared'
 import { Dialog } from '../../ui/Dialog'
@@ -15,44 +14,28 @@ import type { UnderReview } from './underReview'
 type Clearance = 'ouo' | 'public'
 const CLEARANCES: readonly Clearance[] = ['ouo', 'public']
 
-/** What was decided on, as it was seen when the dialog was opened: what changes meanwhile must not be decided by it. */
-export interface Seen {
-  assetId: string
-  ordinal: number
-  assetVersion: number
-  clearance: string
-}
-
-export function seenNow({ asset, version }: UnderReview): Seen {
-  return {
-    assetId: asset.asset_id,
-    ordinal: version.version_ordinal,
-    assetVersion: asset.version ?? 1,
-    clearance: asset.clearance_state ?? 'uncleared',
-  }
-}
-
 interface Props {
-  seen: Seen
+  /** As it was when the dialog was opened: what changes meanwhile must not be decided by it. */
+  seen: UnderReview
   name: string
   onDone: (change: AssetChange) => void
-  /** Someone else changed the asset meanwhile. */
-  onConflict: (problem: Problem) => void
   onClose: () => void
 }
 
-export function ApproveDialog({ seen, name, onClose, ...told }: Props) {
-  const [clearance, setClearance] = useState(CLEARANCES.find((each) => each === seen.clearance) ?? null)
-  const decide = useDecision(told)
-  const body = { asset_id: seen.assetId, version_ordinal: seen.ordinal, expected_version: seen.assetVersion }
+export function ApproveDialog({ seen, name, onDone, onClose }: Props) {
+  const { change, now } = useChange(seen.asset, seen.version.version_ordinal)
+  const { clearance_state: cleared } = now?.asset ?? seen.asset
+  const [clearance, setClearance] = useState(CLEARANCES.find((each) => each === cleared) ?? null)
+  const approve = (expected_version: number) => {
+    const body = { ...whichOf(seen), expected_version, clearance_level: clearance! }
+    return content(gateway.POST('/api/platform/approve', { body }))
+  }
   return (
     <Dialog
       title={texts.approve.title(name)}
       action={texts.approve.action}
       onClose={onClose}
-      onConfirm={() =>
-        decide(gateway.POST('/api/platform/approve', { body: { ...body, clearance_level: clearance! } }))
-      }
+      onConfirm={async () => onDone(await change(approve))}
     >
       <fieldset className="review-clearance">
         <legend>{texts.approve.clearance}</legend>
@@ -68,28 +51,32 @@ export function ApproveDialog({ seen, name, onClose, ...told }: Props) {
             />
             <span>
               <strong>{shared.states[each]}</strong>
-              {seen.clearance === each && <em> {texts.approve.now}</em>}
+              {cleared === each && <em> {texts.approve.now}</em>}
               <span className="soft">{texts.approve.meanings[each]}</span>
             </span>
           </label>
         ))}
       </fieldset>
-      {seen.clearance === 'public' && clearance === 'ouo' && <p>{texts.approve.takesBack}</p>}
+      {cleared === 'public' && clearance === 'ouo' && <p>{texts.approve.takesBack}</p>}
+      <Overtaken now={now} />
     </Dialog>
   )
 }
 
-export function RejectDialog({ seen, name, onClose, ...told }: Props) {
+export function RejectDialog({ seen, name, onDone, onClose }: Props) {
+  const { change, now } = useChange(seen.asset, seen.version.version_ordinal)
   const [reason, setReason] = useState('')
-  const decide = useDecision(told)
-  const body = { asset_id: seen.assetId, version_ordinal: seen.ordinal, expected_version: seen.assetVersion }
+  const reject = (expected_version: number) => {
+    const body = { ...whichOf(seen), expected_version, reason: reason.trim() }
+    return content(gateway.POST('/api/platform/reject', { body }))
+  }
   return (
     <Dialog
       title={texts.reject.title(name)}
       action={texts.reject.action}
       kind="danger"
       onClose={onClose}
-      onConfirm={() => decide(gateway.POST('/api/platform/reject', { body: { ...body, reason: reason.trim() } }))}
+      onConfirm={async () => onDone(await change(reject))}
     >
       <Field label={shared.reason} hint={texts.reject.hint}>
         {(control) => (
@@ -102,22 +89,11 @@ export function RejectDialog({ seen, name, onClose, ...told }: Props) {
           />
         )}
       </Field>
+      <Overtaken now={now} />
     </Dialog>
   )
 }
 
-/** Waits for the answer, and has what it changed read anew. A conflict ends the dialog: it was about something else. */
-function useDecision({ onDone, onConflict }: Pick<Props, 'onDone' | 'onConflict'>) {
-  const client = useQueryClient()
-  return async (answer: Promise<{ data?: AssetChange }>) => {
-    try {
-      onDone(await content(answer))
-    } catch (error) {
-      if (!(error instanceof Problem) || error.status !== 409) throw error
-      onConflict(error)
-    }
-    await client.invalidateQueries({ predicate: ({ queryKey }) => CHANGED.has(String(queryKey[0])) })
-  }
+function whichOf({ asset, version }: UnderReview) {
+  return { asset_id: asset.asset_id, version_ordinal: version.version_ordinal }
 }
-
-const CHANGED = new Set(['asset', 'assets', 'reviews', 'overview'])

@@ -2,23 +2,20 @@ import type { ReactNode } from 'react'
 import { Link } from 'react-router'
 
 import type { AssetChange, WaitingVersion } from '../../api/model'
-import type { Problem } from '../../api/problem'
+import { useDatasetName } from '../../data/names'
 import { useMay } from '../../session/session'
 import { review as texts } from '../../texts/review'
 import { shared } from '../../texts/shared'
 import { Button } from '../../ui/Button'
 import { Notice } from '../../ui/notices'
 import { Card, KeyValues, StateBadge, Time } from '../../ui/parts'
-import { refsText } from './naming'
 import { pathOf } from './queue'
 import { isOpen, type UnderReview } from './underReview'
 
-/** What came of a decision that was made here. */
-export type Decided = { change: AssetChange } | { conflict: Problem }
-
 interface Props {
   under: UnderReview
-  decided: Decided | null
+  /** What came of a decision that was made here. */
+  decided: AssetChange | null
   /** Which comes next in the queue. */
   next: WaitingVersion | null
   /** Missing where nothing can be decided. */
@@ -32,8 +29,8 @@ export function DecisionCard({ under, decided, next, onApprove, onReject }: Prop
   return (
     <Card title={texts.decision} className="review-decision">
       {decided && <DecidedNotice decided={decided} />}
-      {decided && 'change' in decided && <Onwards next={next} />}
-      <Standing under={under} isNews={decided === null || 'conflict' in decided} />
+      {decided && <Onwards next={next} />}
+      <Standing under={under} isNews={decided === null} />
       {onApprove && onReject && (
         <div className="buttons">
           <Button kind="primary" onClick={onApprove}>
@@ -49,17 +46,7 @@ export function DecisionCard({ under, decided, next, onApprove, onReject }: Prop
   )
 }
 
-function DecidedNotice({ decided }: { decided: Decided }) {
-  if ('conflict' in decided) {
-    return (
-      <Notice kind="error">
-        <strong>{texts.conflict}</strong>
-        <span>{decided.conflict.message}</span>
-        <span className="notice-hint">{texts.conflictHint}</span>
-      </Notice>
-    )
-  }
-  const { version, warning } = decided.change
+function DecidedNotice({ decided: { version, warning } }: { decided: AssetChange }) {
   return (
     <Notice kind={warning ? 'warning' : 'good'}>
       <strong>{texts.decided[version?.approval_state ?? 'approved']}</strong>
@@ -69,6 +56,7 @@ function DecidedNotice({ decided }: { decided: Decided }) {
 }
 
 function Onwards({ next }: { next: WaitingVersion | null }) {
+  const nameOf = useDatasetName()
   if (next === null) {
     return (
       <p>
@@ -78,7 +66,7 @@ function Onwards({ next }: { next: WaitingVersion | null }) {
   }
   return (
     <Link className="button primary" to={pathOf(next)}>
-      {texts.nextIs(next.title ?? refsText(next.platform_refs))}
+      {texts.nextIs(next.title ?? nameOf(next))}
     </Link>
   )
 }

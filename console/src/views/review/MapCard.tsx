@@ -1,14 +1,14 @@
 /** The map with what changes its look: one side or two, opacity, bands, values, colours. */
 
 import { useMemo, useState, type Ref } from 'react'
-import { useSearchParams } from 'react-router'
 
 import type { DataType, MapHandle, Place } from '../../map'
 import { review as texts } from '../../texts/review'
+import { useAddress } from '../../ui/address'
 import { Field } from '../../ui/Field'
 import { Card } from '../../ui/parts'
 import type { RasterTold } from './documents'
-import { lookFrom, pictureParameters, usualLook, writeLook, type Look } from './look'
+import { lookFrom, lookWritten, pictureParameters, usualLook, type Look } from './look'
 import type { MapView } from './mapView'
 import { RasterControls } from './RasterControls'
 import { ReviewMap } from './ReviewMap'
@@ -64,10 +64,10 @@ export function MapCard({ dataType, here, there, told, view, handle }: Props) {
 
 /** How the raster is looked at, as the address says it. */
 function useLook(told: RasterTold | undefined): [Look | null, (look: Look) => void] {
-  const [parameters, setParameters] = useSearchParams()
+  const [parameters, change] = useAddress()
   const look = useMemo(() => (told ? lookFrom(parameters, told) : null), [parameters, told])
   const setLook = (next: Look) => {
-    if (told) setParameters(writeLook(parameters, next, usualLook(told)), { replace: true })
+    if (told) change(lookWritten(next, usualLook(told)))
   }
   return [look, setLook]
 }

@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'react'
+import { useEffect, useRef, type KeyboardEvent } from 'react'
 
 import type { Properties } from '../../map'
 import { review as texts } from '../../texts/review'
@@ -19,8 +19,9 @@ export function PickedFeatures({ features, onClose }: { features: Properties[]; 
     }
   }, [])
   const left = features.length - MOST_SHOWN
+  const leave = ({ key }: KeyboardEvent) => key === 'Escape' && onClose()
   return (
-    <section ref={panel} className="review-picked" tabIndex={-1} aria-label={texts.map.picked}>
+    <section ref={panel} className="review-picked" tabIndex={-1} aria-label={texts.map.picked} onKeyDown={leave}>
       <header>
         <h3>{texts.map.picked}</h3>
         <Button kind="quiet" onClick={onClose}>

@@ -4,20 +4,20 @@ import { useRef, useState } from 'react'
 import { useNavigate } from 'react-router'
 
 import type { AssetChange } from '../../api/model'
-import type { Problem } from '../../api/problem'
+import { useDatasetName } from '../../data/names'
 import type { MapHandle } from '../../map'
 import { useSession } from '../../session/session'
 import { review as texts } from '../../texts/review'
 import { Notice, ProblemNotice } from '../../ui/notices'
 import { BandTable } from './BandTable'
 import { Comparison } from './Comparison'
-import { ApproveDialog, RejectDialog, seenNow, type Seen } from './Decision'
-import { DecisionCard, type Decided } from './DecisionCard'
+import { ApproveDialog, RejectDialog } from './Decision'
+import { DecisionCard } from './DecisionCard'
+import { isWithoutData } from './documents'
 import { History } from './History'
 import { useKnown } from './known'
 import { MapPart } from './MapPart'
 import { mapKeys, useMapView } from './mapView'
-import { refsText } from './naming'
 import { neighbours, pathOf, useQueue } from './queue'
 import { ReviewHead } from './ReviewHead'
 import { ShortcutHelp } from './ShortcutHelp'
@@ -25,7 +25,7 @@ import { useShortcutChoice, useShortcuts } from './shortcuts'
 import { isOpen, type UnderReview } from './underReview'
 import { Validation } from './Validation'
 
-type Opened = { kind: 'approve' | 'reject'; seen: Seen } | { kind: 'help' }
+type Opened = { kind: 'approve' | 'reject'; seen: UnderReview } | { kind: 'help' }
 
 export function Review({ under }: { under: UnderReview }) {
   const { asset, version } = under
@@ -34,14 +34,15 @@ export function Review({ under }: { under: UnderReview }) {
   const view = useMapView(known.places.there !== null)
   const map = useRef<MapHandle>(null)
   const [opened, setOpened] = useState<Opened | null>(null)
-  const [decided, setDecided] = useState<Decided | null>(null)
+  const [decided, setDecided] = useState<AssetChange | null>(null)
   const [firstSeen] = useState(version.revision)
   const [hasKeys, setHasKeys] = useShortcutChoice()
   const near = neighbours(useQueue().data?.items ?? [], asset.asset_id, version.version_ordinal)
   const title = known.here.description?.title ?? null
+  const nameOf = useDatasetName()
 
   const canDecide = may('review') && isOpen(under)
-  const opening = (kind: 'approve' | 'reject') => () => setOpened({ kind, seen: seenNow(under) })
+  const opening = (kind: 'approve' | 'reject') => () => setOpened({ kind, seen: under })
   const [approve, reject] = canDecide ? [opening('approve'), opening('reject')] : []
   const go = useNavigate()
   useShortcuts(
@@ -58,15 +59,15 @@ export function Review({ under }: { under: UnderReview }) {
 
   const close = () => setOpened(null)
   const dialog = {
-    name: title ?? refsText(asset.platform_refs),
-    onDone: (change: AssetChange) => setDecided({ change }),
-    onConflict: (conflict: Problem) => setDecided({ conflict }),
+    name: title ?? nameOf(asset),
+    onDone: setDecided,
     onClose: close,
   }
   return (
     <div className="page">
       <ReviewHead under={under} title={title} near={near} onHelp={() => setOpened({ kind: 'help' })} />
       {version.revision !== firstSeen && <Notice kind="warning">{texts.newRevision(version.revision ?? 1)}</Notice>}
+      {known.here.raster && isWithoutData(known.here.raster) && <Notice kind="warning">{texts.withoutData}</Notice>}
       <div className="review-columns">
         <MapPart under={under} known={known} view={view} handle={map} />
         <div className="review-stack review-side">

@@ -1,12 +1,12 @@
 import { Link } from 'react-router'
 
 import type { AssetVersion } from '../../api/model'
+import { useDatasetName } from '../../data/names'
 import { useMay } from '../../session/session'
 import { review as texts } from '../../texts/review'
 import { shared } from '../../texts/shared'
 import { Button } from '../../ui/Button'
 import { StateBadge } from '../../ui/parts'
-import { refsText } from './naming'
 import { pathOf, type Neighbours } from './queue'
 import type { UnderReview } from './underReview'
 
@@ -20,7 +20,7 @@ interface Props {
 /** What it is, and the ways from here: through the queue, to the asset, to the job. */
 export function ReviewHead({ under: { asset, version }, title, near, onHelp }: Props) {
   const mayOperate = useMay('operate')
-  const refs = refsText(asset.platform_refs)
+  const refs = useDatasetName()(asset)
   return (
     <header className="review-head">
       <div className="page-head">

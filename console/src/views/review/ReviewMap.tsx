@@ -9,7 +9,7 @@ import { ProblemNotice } from '../../ui/notices'
 import { PickedFeatures } from './PickedFeatures'
 
 /** How both sides are drawn. */
-export interface Painting {
+interface Painting {
   opacity: number
   /** Of features; null: as the theme has it. */
   colour: string | null
@@ -33,22 +33,36 @@ export function ReviewMap({ dataType, here, there, painting, handle }: Props) {
   const theirs = useTileSet(there, dataType)
   const ourDrawing = useDrawing(ours.data, painting)
   const theirDrawing = useDrawing(theirs.data, painting)
-  const extent = ours.data?.bounds ?? null
-  const error = ours.error ?? (there && theirs.error)
-  if (error) return <ProblemNotice error={error} />
+  const left = there && !theirs.error ? { name: texts.inService, drawing: theirDrawing, onPick: setPicked } : null
+  const right = ours.error ? null : { name: texts.thisVersion, drawing: ourDrawing, onPick: setPicked }
+  const only = right ?? left
+  const extent = (ours.data ?? theirs.data)?.bounds ?? null
   const common = { label: texts.map.label, extent, camera, ref: handle }
   return (
-    <div className="review-map-frame">
-      {there ? (
-        <SwipeMap
-          {...common}
-          left={{ name: texts.inService, drawing: theirDrawing, onPick: setPicked }}
-          right={{ name: texts.thisVersion, drawing: ourDrawing, onPick: setPicked }}
-        />
-      ) : (
-        <TileMap {...common} drawing={ourDrawing} onPick={setPicked} />
+    <>
+      <Missing name={texts.thisVersion} query={ours} />
+      {there && <Missing name={texts.inService} query={theirs} />}
+      {only && (
+        <div className="review-map-frame">
+          {left && right ? (
+            <SwipeMap {...common} left={left} right={right} />
+          ) : (
+            <TileMap {...common} drawing={only.drawing} onPick={setPicked} />
+          )}
+          {picked.length > 0 && <PickedFeatures features={picked} onClose={() => setPicked([])} />}
+        </div>
       )}
-      {picked.length > 0 && <PickedFeatures features={picked} onClose={() => setPicked([])} />}
+    </>
+  )
+}
+
+/** Tells which of the two cannot be seen, and why; the other one still can. */
+function Missing({ name, query: { error, refetch } }: { name: string; query: ReturnType<typeof useTileSet> }) {
+  if (!error) return null
+  return (
+    <div className="review-missing">
+      <p>{texts.map.missing(name)}</p>
+      <ProblemNotice error={error} onRetry={() => void refetch()} />
     </div>
   )
 }

@@ -3,23 +3,25 @@ import './review.css'
 import { Link } from 'react-router'
 
 import type { WaitingVersion } from '../../api/model'
+import { useDatasetName } from '../../data/names'
+import { OutcomeBadge } from '../../parts/Findings'
 import { useMay } from '../../session/session'
 import { review as texts } from '../../texts/review'
 import { shared } from '../../texts/shared'
+import { Answer } from '../../ui/Answer'
 import { count } from '../../ui/format'
-import { Empty, Loading, Notice, ProblemNotice } from '../../ui/notices'
+import { Empty, Notice } from '../../ui/notices'
 import { Pager, usePages } from '../../ui/paging'
 import { Card, StateBadge, Time } from '../../ui/parts'
 import { Table, type Column } from '../../ui/Table'
-import { refsText } from './naming'
 import { pathOf, useQueue } from './queue'
-import { OutcomeBadge } from './Validation'
 
 /** What waits for a decision, the longest waiting first. */
 export default function ReviewQueuePage() {
   const mayReview = useMay('review')
   const pages = usePages('')
-  const { data, error, refetch } = useQueue(pages.cursor)
+  const queue = useQueue(pages.cursor)
+  const { data } = queue
   return (
     <div className="page">
       <div className="page-head">
@@ -27,17 +29,18 @@ export default function ReviewQueuePage() {
         {data && <span className="soft">{texts.waiting(count(data.items.length), data.next !== null)}</span>}
       </div>
       {!mayReview && <Notice kind="info">{texts.reviewersDecide}</Notice>}
-      {error ? <ProblemNotice error={error} onRetry={() => void refetch()} /> : !data && <Loading />}
-      {data && (
-        <Card title={texts.queue} flush className="review-queue">
-          {data.items.length === 0 ? (
-            <Empty>{texts.emptyQueue}</Empty>
-          ) : (
-            <Table label={texts.queue} columns={COLUMNS} rows={data.items} rowKey={pathOf} />
-          )}
-          <Pager pages={pages} next={data.next} />
-        </Card>
-      )}
+      <Answer query={queue}>
+        {({ items, next }) => (
+          <Card title={texts.queue} flush className="review-queue">
+            {items.length === 0 ? (
+              <Empty>{texts.emptyQueue}</Empty>
+            ) : (
+              <Table label={texts.queue} columns={COLUMNS} rows={items} rowKey={pathOf} />
+            )}
+            <Pager pages={pages} next={next} words={shared.oldestFirst} />
+          </Card>
+        )}
+      </Answer>
     </div>
   )
 }
@@ -57,7 +60,7 @@ const COLUMNS: Column<WaitingVersion>[] = [
 ]
 
 function What({ row }: { row: WaitingVersion }) {
-  const refs = refsText(row.platform_refs)
+  const refs = useDatasetName()(row)
   return (
     <>
       <Link to={pathOf(row)}>{row.title ?? refs}</Link>

@@ -1,8 +1,7 @@
-import { useEffect, useRef } from 'react'
-
 import { review as texts } from '../../texts/review'
 import { shared } from '../../texts/shared'
 import { Button } from '../../ui/Button'
+import { Modal } from '../../ui/Modal'
 
 interface Props {
   isOn: boolean
@@ -12,10 +11,8 @@ interface Props {
 
 /** Tells what the keys do. */
 export function ShortcutHelp({ isOn, onChoice, onClose }: Props) {
-  const dialog = useRef<HTMLDialogElement>(null)
-  useEffect(() => dialog.current?.showModal(), [])
   return (
-    <dialog ref={dialog} className="dialog review-help" aria-label={texts.shortcuts.title} onClose={onClose}>
+    <Modal label={texts.shortcuts.title} className="review-help" onClose={onClose}>
       <h2>{texts.shortcuts.title}</h2>
       <dl className="key-values">
         {texts.shortcuts.keys.map(([keys, deed]) => (
@@ -38,6 +35,6 @@ export function ShortcutHelp({ isOn, onChoice, onClose }: Props) {
           {shared.close}
         </Button>
       </div>
-    </dialog>
+    </Modal>
   )
 }

@@ -2,9 +2,9 @@
 
 import { useQuery } from '@tanstack/react-query'
 
-import { content, gateway, getJson } from '../../api/client'
+import { getJson } from '../../api/client'
 import { Problem } from '../../api/problem'
-import type { LayerDescribed } from '../../api/model'
+import { untilAnswered } from '../../live/every'
 import { at, type Place } from '../../map'
 
 export interface RasterInfo {
@@ -20,14 +20,15 @@ export interface RasterInfo {
   height: number
 }
 
+/** Of a band without any data nothing but that can be told: its numbers are null. */
 export interface BandStatistics {
-  min: number
-  max: number
-  mean: number
-  std: number
-  valid_percent: number
-  percentile_2: number
-  percentile_98: number
+  min: number | null
+  max: number | null
+  mean: number | null
+  std: number | null
+  valid_percent: number | null
+  percentile_2: number | null
+  percentile_98: number | null
   description?: string
 }
 
@@ -43,13 +44,19 @@ export interface FeaturesTold {
   columns: { name: string; type: string }[]
 }
 
+/** Whether no band has any data; false where there are no statistics to tell. */
+export function isWithoutData({ statistics }: RasterTold): boolean {
+  const bands = Object.values(statistics ?? {})
+  return bands.length > 0 && bands.every(({ min, valid_percent }) => min === null || valid_percent === 0)
+}
+
 interface Queryable {
   title?: string
   type?: string
   format?: string
 }
 
-const FOREVER = { staleTime: Infinity }
+const FOREVER = { staleTime: 'static', refetchInterval: untilAnswered } as const
 /** Statistics of so many bands are read at most: services refuse more. */
 const MOST_BANDS = 16
 
@@ -62,7 +69,7 @@ export function useRasterTold(place: Place | null) {
   })
 }
 
-async function readRaster(place: Place, signal: AbortSignal): Promise<RasterTold> {
+export async function readRaster(place: Place, signal: AbortSignal): Promise<RasterTold> {
   const info = await getJson<RasterInfo>(at(place, 'info'), signal)
   const bands: [string, string][] = Array.from({ length: Math.min(info.count, MOST_BANDS) }, (_, index) => [
     'bidx',
@@ -87,7 +94,7 @@ export function useFeaturesTold(place: Place | null) {
   })
 }
 
-async function readFeatures(place: Place, signal: AbortSignal): Promise<FeaturesTold> {
+export async function readFeatures(place: Place, signal: AbortSignal): Promise<FeaturesTold> {
   const collection = 'collections/features'
   const [schema, page] = await Promise.all([
     getJson<{ properties: Record<string, Queryable> }>(at(place, `${collection}/queryables`), signal),
@@ -100,18 +107,4 @@ async function readFeatures(place: Place, signal: AbortSignal): Promise<Features
     geometry: geometry?.replace('geometry-', '') ?? null,
     columns: all.filter(([, { type }]) => type).map(([name, { type, format }]) => ({ name, type: format ?? type! })),
   }
-}
-
-/** How people describe a version; what nobody has described has an empty description. */
-export function useDescription(assetId: string, ordinal: number | null) {
-  return useQuery({
-    queryKey: ['asset', assetId, 'review', 'description', ordinal],
-    queryFn: () => readDescription(assetId, ordinal!),
-    enabled: ordinal !== null,
-  })
-}
-
-function readDescription(assetId: string, ordinal: number): Promise<LayerDescribed> {
-  const params = { path: { asset_id: assetId, version_ordinal: ordinal } }
-  return content(gateway.GET('/api/assets/{asset_id}/versions/{version_ordinal}/metadata', { params }))
 }

@@ -5,7 +5,7 @@ import { unrolled } from '../../map/bbox'
 import { asBbox } from '../../map'
 import { review as texts } from '../../texts/review'
 import { shared } from '../../texts/shared'
-import { count, dateTime } from '../../ui/format'
+import { count, dateTimeUtc } from '../../ui/format'
 import type { FeaturesTold, RasterInfo } from './documents'
 
 /** A name and a value, as it is read; null when it is not known. */
@@ -22,8 +22,9 @@ export interface Fact {
 const FIGURE = new Intl.NumberFormat('en', { maximumSignificantDigits: 6 })
 const EPSG = /EPSG\/0\/(\d+)$/
 
-export function figure(value: number): string {
-  return FIGURE.format(value)
+/** A number as it is read; what is missing is told so. */
+export function figure(value: number | null): string {
+  return value === null ? shared.none : FIGURE.format(value)
 }
 
 /** What is told of one side; null when that is not told (yet), or not to this caller. */
@@ -43,7 +44,7 @@ export function compared(here: Told, there: Told | undefined): Fact[] {
 export function descriptionEntries(described: LayerDescribed | undefined): Told {
   if (described === undefined) return null
   const { facts } = texts
-  const time = [described.temporal_start, described.temporal_end].map((at) => (at ? dateTime(at) : null))
+  const time = [described.temporal_start, described.temporal_end].map((at) => (at ? dateTimeUtc(at) : null))
   return [
     [facts.title, described.title ?? null],
     [facts.description, described.description ?? null],

@@ -1,10 +1,14 @@
 /** Gathers what is known of the version under review and of the one in service. */
 
+import { useQuery } from '@tanstack/react-query'
+
+import { metadata } from '../../data/assets'
+import { reportOf } from '../../data/report'
 import { previewOf, serviceOf, type Place } from '../../map'
 import { useSession } from '../../session/session'
 import type { Known } from './Comparison'
-import { useDescription, useFeaturesTold, useRasterTold } from './documents'
-import { reportOf, type InService, type UnderReview } from './underReview'
+import { useFeaturesTold, useRasterTold } from './documents'
+import type { InService, UnderReview } from './underReview'
 
 export interface BothKnown {
   here: Known
@@ -24,8 +28,11 @@ export function useKnown(under: UnderReview): BothKnown {
   }
   const ours = useTold(under, places.here)
   const theirs = useTold(under, places.there)
-  const ourDescription = useDescription(asset.asset_id, under.version.version_ordinal)
-  const theirDescription = useDescription(asset.asset_id, inService?.ordinal ?? null)
+  const ourDescription = useQuery(metadata(asset.asset_id, under.version.version_ordinal))
+  const theirDescription = useQuery({
+    ...metadata(asset.asset_id, inService?.ordinal ?? 0),
+    enabled: inService !== null,
+  })
   return {
     here: { ...ofVersion(under), ...ours.told, description: ourDescription.data },
     there: inService && { ...ofService(inService), ...theirs.told, description: theirDescription.data },

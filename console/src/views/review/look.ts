@@ -1,8 +1,11 @@
 /** How a raster is looked at: its bands, its values from dark to bright, its colours. It stands in the address. */
 
-import type { RasterTold } from './documents'
+import type { BandStatistics, RasterTold } from './documents'
 
 export type Range = [low: number, high: number]
+
+/** What is not stretched is seen as it is. */
+export const BYTE: Range = [0, 255]
 
 /** Three bands are red, green and blue; a single one is grey, or of a colour map. */
 export const CHANNELS = ['red', 'green', 'blue'] as const
@@ -47,11 +50,13 @@ export function suggestedRanges({ info, statistics }: RasterTold, look: Look): R
   return ranges.every((range) => range !== null) ? ranges : null
 }
 
-function rangeOf(band: { percentile_2: number; percentile_98: number; min: number; max: number } | undefined) {
+function rangeOf(band: BandStatistics | undefined): Range | null {
   if (!band) return null
-  const { percentile_2: low, percentile_98: high } = band
-  if (low < high) return [low, high] as Range
-  return band.min < band.max ? ([band.min, band.max] as Range) : null
+  return asRange(band.percentile_2, band.percentile_98) ?? asRange(band.min, band.max)
+}
+
+function asRange(low: number | null, high: number | null): Range | null {
+  return low !== null && high !== null && low < high ? [low, high] : null
 }
 
 /** What the services are told. */
@@ -82,14 +87,13 @@ function areBands(bands: number[], count: number): boolean {
   return [1, CHANNELS.length].includes(bands.length) && bands.every(isBand)
 }
 
-/** Writes a look into the address; what is usual is not written. */
-export function writeLook(parameters: URLSearchParams, look: Look, usual: Look): URLSearchParams {
-  const written = new URLSearchParams(parameters)
-  const set = (name: string, value: string | null) => (value === null ? written.delete(name) : written.set(name, value))
-  set('bands', look.bands.join() === usual.bands.join() ? null : look.bands.join())
-  set('range', look.ranges?.flat().join() ?? null)
-  set('colours', look.bands.length === 1 ? look.colours : null)
-  return written
+/** What the address says of a look; what is usual is not written. */
+export function lookWritten(look: Look, usual: Look): Record<'bands' | 'range' | 'colours', string | null> {
+  return {
+    bands: look.bands.join() === usual.bands.join() ? null : look.bands.join(),
+    range: look.ranges?.flat().join() ?? null,
+    colours: look.bands.length === 1 ? look.colours : null,
+  }
 }
 
 function numbers(text: string | null): number[] {

@@ -1,9 +1,9 @@
 /** What of the map keys and controls change alike: one side or two, and the opacity. */
 
 import { useState, type RefObject } from 'react'
-import { useSearchParams } from 'react-router'
 
 import type { MapHandle } from '../../map'
+import { useAddress } from '../../ui/address'
 import type { Shortcuts } from './shortcuts'
 
 const SWIPE = 'swipe'
@@ -20,18 +20,12 @@ export interface MapView {
 
 /** Whether the map is swiped stands in the address. */
 export function useMapView(canSwipe: boolean): MapView {
-  const [parameters, setParameters] = useSearchParams()
+  const [parameters, change] = useAddress()
   const [opacity, setOpacity] = useState(100)
-  const setSwiping = (isSwiping: boolean) => {
-    const next = new URLSearchParams(parameters)
-    if (isSwiping) next.set('map', SWIPE)
-    else next.delete('map')
-    setParameters(next, { replace: true })
-  }
   return {
     canSwipe,
     isSwiping: canSwipe && parameters.get('map') === SWIPE,
-    setSwiping,
+    setSwiping: (isSwiping) => change({ map: isSwiping ? SWIPE : null }),
     opacity,
     setOpacity: (percent) => setOpacity(Math.min(100, Math.max(0, percent))),
   }

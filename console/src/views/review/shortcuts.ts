@@ -2,6 +2,8 @@
 
 import { useEffect, useState } from 'react'
 
+import { keep, kept } from '../../ui/storage'
+
 const PLACE = 'graticule-shortcuts'
 const OFF = 'off'
 const TYPED_INTO = 'input, textarea, select, [contenteditable]'
@@ -31,10 +33,9 @@ function isElsewhere({ target }: KeyboardEvent): boolean {
 
 /** Whether shortcuts are wanted; kept in the browser. */
 export function useShortcutChoice(): [boolean, (isOn: boolean) => void] {
-  const [isOn, setIsOn] = useState(() => localStorage.getItem(PLACE) !== OFF)
+  const [isOn, setIsOn] = useState(() => kept('localStorage', PLACE) !== OFF)
   const choose = (wanted: boolean) => {
-    if (wanted) localStorage.removeItem(PLACE)
-    else localStorage.setItem(PLACE, OFF)
+    keep('localStorage', PLACE, wanted ? null : OFF)
     setIsOn(wanted)
   }
   return [isOn, choose]

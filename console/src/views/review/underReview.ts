@@ -5,6 +5,8 @@ import { useQuery } from '@tanstack/react-query'
 import { content, gateway } from '../../api/client'
 import { forStaff, type Asset, type AssetRevision, type AssetVersion, type ValidationReport } from '../../api/model'
 import { Problem } from '../../api/problem'
+import { readAsset, readVersions } from '../../data/assets'
+import { reportOf } from '../../data/report'
 import { useEvery } from '../../live/live'
 import { review as texts } from '../../texts/review'
 
@@ -28,7 +30,7 @@ export interface UnderReview {
   inService: InService | null
 }
 
-const PAGE = 100
+const REVISIONS = 100
 
 export function useUnderReview(assetId: string, ordinal: number) {
   return useQuery({
@@ -38,31 +40,13 @@ export function useUnderReview(assetId: string, ordinal: number) {
   })
 }
 
-async function readUnderReview(assetId: string, ordinal: number): Promise<UnderReview> {
-  const path = { asset_id: assetId }
-  const asset = (await content(gateway.GET('/api/assets/{asset_id}', { params: { path } }))) as Asset
+export async function readUnderReview(assetId: string, ordinal: number): Promise<UnderReview> {
+  const asset = await readAsset(assetId)
   const latest = asset.latest_approved_version_ordinal ?? ordinal
   const versions = await readVersions(assetId, Math.min(ordinal, latest))
   const version = versions.find((each) => each.version_ordinal === ordinal)
   if (!version) throw new Problem(404, 'not_found', texts.noVersion(ordinal))
   return { asset, version, inService: await readInService(asset, version, versions) }
-}
-
-/** Reads the versions of an asset down to an ordinal; the newest come first. */
-async function readVersions(assetId: string, downTo: number): Promise<AssetVersion[]> {
-  const versions: AssetVersion[] = []
-  let cursor: string | null = null
-  do {
-    const query: { limit: number; cursor?: string } = cursor === null ? { limit: PAGE } : { limit: PAGE, cursor }
-    const page = forStaff<AssetVersion>(
-      await content(
-        gateway.GET('/api/assets/{asset_id}/versions', { params: { path: { asset_id: assetId }, query } }),
-      ),
-    )
-    versions.push(...page.items)
-    cursor = page.next
-  } while (cursor !== null && versions.at(-1)!.version_ordinal > downTo)
-  return versions
 }
 
 async function readInService(
@@ -91,7 +75,7 @@ function isItself(version: AssetVersion, served: AssetVersion, revision: number)
 }
 
 async function readRevision(assetId: string, ordinal: number, revision: number): Promise<AssetRevision | undefined> {
-  const params = { path: { asset_id: assetId }, query: { version_ordinal: ordinal, limit: PAGE } }
+  const params = { path: { asset_id: assetId }, query: { version_ordinal: ordinal, limit: REVISIONS } }
   const page = forStaff<AssetRevision>(await content(gateway.GET('/api/assets/{asset_id}/revisions', { params })))
   return page.items.find((each) => each.revision === revision)
 }
@@ -115,13 +99,6 @@ function asInService(version: AssetVersion, isLatest: boolean): InService {
     validation: reportOf(version),
     isLatest,
   }
-}
-
-/** What was found in the file of a version, if that was told in a way that can be read. */
-export function reportOf(version: AssetVersion): ValidationReport | null {
-  const report = version.validation as Partial<ValidationReport> | null | undefined
-  if (!report?.outcome) return null
-  return { outcome: report.outcome, findings: report.findings ?? [], facts: report.facts ?? {} }
 }
 
 /** Whether it waits for a decision. */

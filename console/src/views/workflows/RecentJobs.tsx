@@ -1,6 +1,8 @@
 import { Link } from 'react-router'
 
 import type { JobListItem } from '../../api/model'
+import { Elapsed } from '../../parts/Elapsed'
+import { JobLink } from '../../parts/JobLink'
 import { jobs } from '../../texts/jobs'
 import { shared } from '../../texts/shared'
 import { workflows } from '../../texts/workflows'
@@ -8,15 +10,13 @@ import { Answer } from '../../ui/Answer'
 import { Empty } from '../../ui/notices'
 import { Card, StateBadge, Time } from '../../ui/parts'
 import { Table, type Column } from '../../ui/Table'
-import { Elapsed } from '../job/Elapsed'
-import { JobLink } from '../jobs/JobTable'
 import { useRecentJobs } from './questions'
 
 const texts = workflows.recent
 const SHOWN = 10
 
 const COLUMNS: Column<JobListItem>[] = [
-  { name: jobs.columns.job, cell: (job) => <JobLink id={job.job_id} /> },
+  { name: jobs.columns.job, cell: (job) => <JobLink jobId={job.job_id} /> },
   { name: jobs.columns.status, cell: (job) => <StateBadge state={job.status} /> },
   { name: jobs.columns.by, cell: (job) => job.submitted_by ?? shared.none },
   { name: jobs.columns.created, cell: (job) => <Time at={job.created_at} /> },

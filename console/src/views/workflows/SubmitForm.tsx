@@ -10,8 +10,9 @@ import { Button } from '../../ui/Button'
 import { Notice, ProblemNotice } from '../../ui/notices'
 import { Card } from '../../ui/parts'
 import { InputField } from './InputField'
+import { textsOf } from './inputs'
 import { JobOptions, Resume } from './JobOptions'
-import { blank, inputField, refusedFields, SHORT_MAX, submissionOf, type Errors, type Written } from './submission'
+import { BLANK, inputField, refusedFields, SHORT_MAX, submissionOf, type Errors, type Written } from './submission'
 
 const texts = workflows.form
 
@@ -24,8 +25,9 @@ interface Props {
 /** The inputs of a workflow as a form; what it submits is shown next. */
 export function SubmitForm({ workflow, isOneJob }: Props) {
   const { workflow_id, inputs } = workflow
-  const [written, setWritten] = useState(() => blank(inputs))
+  const [written, setWritten] = useState(BLANK)
   const { submission, errors } = submissionOf(workflow_id, inputs, written)
+  const held = textsOf(inputs, written.inputs)
   const shown = useShownErrors(errors)
   const { submit, error, isBusy } = useSubmission()
   const refused = refusedFields(error)
@@ -50,7 +52,7 @@ export function SubmitForm({ workflow, isOneJob }: Props) {
               key={name}
               name={name}
               spec={spec}
-              text={written.inputs[name] ?? ''}
+              text={held[name] ?? ''}
               {...field(inputField(name))}
               onChange={(text) => change({ inputs: { ...written.inputs, [name]: text } })}
             />

@@ -31,7 +31,7 @@ export default function WorkflowPage() {
         )}
         {workflow && (
           <SubmitForm
-            key={workflow.workflow_hash}
+            key={workflowId}
             workflow={workflow}
             isOneJob={workflow.graph.job_id === 'params'}
           />

@@ -3,6 +3,7 @@ import { Link } from 'react-router'
 
 import { content, orchestrator } from '../../api/client'
 import type { WorkflowSummary } from '../../api/model'
+import { useWorkflows } from '../../data/workflows'
 import { workflows as texts } from '../../texts/workflows'
 import { Answer } from '../../ui/Answer'
 import { Button } from '../../ui/Button'
@@ -11,7 +12,6 @@ import { Empty, Notice, ProblemNotice } from '../../ui/notices'
 import { Card } from '../../ui/parts'
 import { Table, type Column } from '../../ui/Table'
 import { FileProblems } from './FileProblems'
-import { useWorkflows } from './questions'
 import './workflows.css'
 
 const COLUMNS: Column<WorkflowSummary>[] = [

@@ -30,8 +30,20 @@ function readable(value: unknown): string {
   return line.length <= LINE ? line : JSON.stringify(value, null, 2)
 }
 
-export function startingTexts(inputs: Record<string, InputSpec>): Record<string, string> {
-  return Object.fromEntries(Object.entries(inputs).map(([name, spec]) => [name, textOf(spec, spec.default)]))
+/** What the fields hold: what was written into them, as far as the file as it is by now takes it, or the defaults. */
+export function textsOf(inputs: Record<string, InputSpec>, written: Record<string, string>): Record<string, string> {
+  const kept = new Map(Object.entries(written))
+  const text = (name: string, spec: InputSpec) => {
+    const own = kept.get(name)
+    return own !== undefined && canHold(spec, own) ? own : textOf(spec, spec.default)
+  }
+  return Object.fromEntries(Object.entries(inputs).map(([name, spec]) => [name, text(name, spec)]))
+}
+
+/** Whatever is written can be mended; what is chosen must be there to be chosen. */
+function canHold(spec: InputSpec, text: string): boolean {
+  const choices = choicesOf(spec)
+  return choices === null || text === '' || choices.some((choice) => textOf(spec, choice) === text)
 }
 
 /** Reads one field; an empty one gives no value, for which the workflow's default stands. */

@@ -3,17 +3,8 @@
 import { useQuery } from '@tanstack/react-query'
 
 import { content, gateway } from '../../api/client'
+import { untilAnswered } from '../../live/every'
 import { useEvery } from '../../live/live'
-
-/** Files change rarely. */
-const FRESH_MS = 30_000
-
-export const useWorkflows = () =>
-  useQuery({
-    queryKey: ['workflows'],
-    queryFn: () => content(gateway.GET('/api/admin/workflows')),
-    staleTime: FRESH_MS,
-  })
 
 export const useWorkflow = (workflowId: string) =>
   useQuery({
@@ -33,7 +24,8 @@ export const useWorkflowVersion = (workflowId: string, hash: string | null) =>
         }),
       ),
     enabled: hash !== null,
-    staleTime: Infinity,
+    staleTime: 'static',
+    refetchInterval: untilAnswered,
   })
 
 export const useRecentJobs = (workflowId: string, limit: number) =>

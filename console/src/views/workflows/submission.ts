@@ -3,7 +3,7 @@
 import type { components } from '../../api/gateway'
 import type { InputSpec } from '../../api/model'
 import { Problem } from '../../api/problem'
-import { readInput, readInputs, startingTexts } from './inputs'
+import { readInput, readInputs, textsOf } from './inputs'
 
 type Submission = components['schemas']['Submission']
 
@@ -11,6 +11,7 @@ type Submission = components['schemas']['Submission']
 export const SHORT_MAX = 64
 
 export interface Written {
+  /** By name; what nobody has written is not there. */
   inputs: Record<string, string>
   priority: string
   correlationId: string
@@ -24,16 +25,14 @@ export type Errors = Record<string, string>
 
 const PRIORITY: InputSpec = { type: 'integer', required: true, minimum: 0, maximum: 10 }
 
-export function blank(inputs: Record<string, InputSpec>): Written {
-  return { inputs: startingTexts(inputs), priority: '0', correlationId: '', idempotencyKey: '', resume: false }
-}
+export const BLANK: Written = { inputs: {}, priority: '0', correlationId: '', idempotencyKey: '', resume: false }
 
 export function submissionOf(
   workflowId: string,
   inputs: Record<string, InputSpec>,
   written: Written,
 ): { submission: Submission; errors: Errors } {
-  const { values, errors } = readInputs(inputs, written.inputs)
+  const { values, errors } = readInputs(inputs, textsOf(inputs, written.inputs))
   const priority = readInput(PRIORITY, written.priority)
   const submission = {
     workflow_id: workflowId,

@@ -2,7 +2,7 @@
 
 import { queryOptions } from '@tanstack/react-query'
 
-import { content, gateway } from './client'
+import { content, gateway } from '../api/client'
 
 /** All partners, those too that take no new submissions. */
 export function platforms() {

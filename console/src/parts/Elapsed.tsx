@@ -1,7 +1,8 @@
 import { useEffect, useState } from 'react'
 
-import { shared } from '../../texts/shared'
-import { between, duration } from '../../ui/format'
+import { shared } from '../texts/shared'
+import { between, duration } from '../ui/format'
+import './parts.css'
 
 /** The time now, every second while `isRunning`. */
 export function useNow(isRunning: boolean): number {
@@ -24,5 +25,5 @@ interface Props {
 export function Elapsed({ start, end }: Props) {
   useNow(!!start && !end)
   const seconds = between(start, end)
-  return <span className="job-elapsed">{seconds === null ? shared.none : duration(Math.max(0, seconds))}</span>
+  return <span className="elapsed">{seconds === null ? shared.none : duration(Math.max(0, seconds))}</span>
 }

@@ -1,6 +1,6 @@
 import { Link } from 'react-router'
 
-import { shortId } from '../../ui/format'
+import { shortId } from '../ui/format'
 
 /** Leads to a job; the ids of jobs are told to operators alone, who may look at them. */
 export function JobLink({ jobId }: { jobId: string }) {
