@@ -1,0 +1,3 @@
+/** All tests; who imports this has them run. */
+
+import.meta.glob('./**/*.test.ts', { eager: true })
