@@ -61,12 +61,12 @@ class Plans:
         """Begin; statements whose names begin as `only_planned` are not run."""
         self.found: list[dict[str, Any]] = []
 
-        async def explained(query: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
+        async def explained(query: str, parameters: Mapping[str, Any], **how: Any) -> list[dict[str, Any]]:
             statement = f"EXPLAIN (FORMAT JSON) {views.queries[query]}".encode()
             cursor = await connection.execute(statement, parameters, prepare=False)
             self.found.append((await cursor.fetchall())[0]["QUERY PLAN"][0]["Plan"])
             is_run = only_planned is None or not query.startswith(only_planned)
-            return await views._rows(self.views, query, parameters) if is_run else []
+            return await views._rows(self.views, query, parameters, **how) if is_run else []
 
         self.views = cast("Any", views(connection))
         self.views._rows = explained
