@@ -35,7 +35,6 @@ export type PlatformRequest = G['PlatformRequest']
 export type WorkflowPage = G['WorkflowPage']
 export type WorkflowSummary = G['WorkflowSummary']
 export type InputSpec = G['InputSpec']
-export type ClearanceState = G['ClearanceState']
 
 /** An event as the API lists it and as the stream brings it. */
 export type Event = G['Event']
