@@ -1,5 +1,3 @@
-import { useState } from 'react'
-
 import { shell } from '../texts/shell'
 import { Button } from '../ui/Button'
 import { Notice } from '../ui/notices'
@@ -7,27 +5,13 @@ import { useSession } from './session'
 
 /** Signs out. Where that fails the session goes on, which has to be said. */
 export function SignOut({ kind }: { kind?: 'quiet' }) {
-  const { signOut } = useSession()
-  const [failed, setFailed] = useState(false)
-  const [busy, setBusy] = useState(false)
-
-  async function leave() {
-    setBusy(true)
-    setFailed(false)
-    try {
-      await signOut()
-    } catch {
-      setFailed(true)
-      setBusy(false)
-    }
-  }
-
+  const { signOut, signOutFailed } = useSession()
   return (
     <>
-      <Button kind={kind} busy={busy} onClick={() => void leave()}>
+      <Button kind={kind} onClick={() => void signOut()}>
         {shell.signOut}
       </Button>
-      {failed && <Notice kind="error">{shell.stillSignedIn}</Notice>}
+      {signOutFailed && <Notice kind="error">{shell.stillSignedIn}</Notice>}
     </>
   )
 }

@@ -19,6 +19,8 @@ interface Session {
   may(deed: Deed): boolean
   signIn(apiKey: string): Promise<void>
   signOut(): Promise<void>
+  /** Whether signing out failed; then the session goes on. */
+  signOutFailed: boolean
 }
 
 const Context = createContext<Session | null>(null)
@@ -27,6 +29,7 @@ const KEY = ['session']
 export function SessionProvider({ children }: { children: ReactNode }) {
   const client = useQueryClient()
   const [ended, setEnded] = useState(false)
+  const [departure, setDeparture] = useState<'none' | 'going' | 'failed'>('none')
   const { data, error, refetch } = useQuery({
     queryKey: KEY,
     queryFn: () => content(gateway.GET('/api/session')),
@@ -40,6 +43,7 @@ export function SessionProvider({ children }: { children: ReactNode }) {
       if (isAnother) client.removeQueries({ predicate: (query) => query.queryKey[0] !== KEY[0] })
       client.setQueryData(KEY, view)
       setEnded(isOver)
+      setDeparture('none')
     },
     [client],
   )
@@ -63,14 +67,21 @@ export function SessionProvider({ children }: { children: ReactNode }) {
       signIn: async (apiKey) =>
         become(await content(gateway.POST('/api/session', { body: { api_key: apiKey } })), false),
       signOut: async () => {
-        await gateway.DELETE('/api/session')
-        become({ ...data, caller: null }, false)
+        // The pages go first: what they ask while the cookie goes would be refused.
+        setDeparture('going')
+        try {
+          await gateway.DELETE('/api/session')
+          become({ ...data, caller: null }, false)
+        } catch {
+          setDeparture('failed')
+        }
       },
+      signOutFailed: departure === 'failed',
     }
-  }, [data, ended, become])
+  }, [data, ended, departure, become])
 
   if (error && !data) return <ProblemNotice error={error} onRetry={() => void refetch()} />
-  if (!session) return <Loading />
+  if (!session || departure === 'going') return <Loading />
   return <Context value={session}>{children}</Context>
 }
 
