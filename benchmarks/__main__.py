@@ -20,10 +20,11 @@ from graticule.logs import configure_logging
 
 JOB_LIST = "job-list"
 REPOSITORIES = "repositories"
+CONSOLE = "console"
 RASTER = "raster"  # all of its parts
 SERVING = "serving"
 VECTOR = "vector"
-CHOICES = [*Part, JOB_LIST, REPOSITORIES, RASTER, *RasterPart, SERVING, *ServingPart, VECTOR, *VectorPart]
+CHOICES = [*Part, JOB_LIST, REPOSITORIES, CONSOLE, RASTER, *RasterPart, SERVING, *ServingPart, VECTOR, *VectorPart]
 QUICK_RASTER = RasterSize(side=4_000, many_tiles=512)
 QUICK_SERVING = ServingSize(side=2_048, features=10_000, addresses=50, requests=200, light_requests=500)
 QUICK_VECTOR = VectorSize(features=20_000, times=3)
@@ -39,6 +40,8 @@ def main() -> None:
         asyncio.run(job_list.run(wide_console(), quick=options.quick))
     if REPOSITORIES in options.only:
         asyncio.run(repositories.run(wide_console()))
+    if CONSOLE in options.only:
+        asyncio.run(_console(quick=options.quick))
     if rasters := [part for part in RasterPart if part in options.only or RASTER in options.only]:
         asyncio.run(_raster(rasters, options))
     if services := [part for part in ServingPart if part in options.only or SERVING in options.only]:
@@ -56,6 +59,12 @@ async def _engine(parts: list[Part], rounds: int, *, quick: bool) -> None:
             lines.append(line)
             progress.print(f"{line.workload.strip()}: {line.ours}", highlight=False)
     wide_console().print(table(lines))
+
+
+async def _console(*, quick: bool) -> None:
+    from benchmarks import console  # noqa: PLC0415 - it needs a browser
+
+    await console.run(wide_console(), quick=quick)
 
 
 async def _raster(parts: list[RasterPart], options: argparse.Namespace) -> None:
