@@ -5,6 +5,7 @@ Whatever a test does, at its end the audit trail is held against the rows: see `
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any, LiteralString
 
@@ -49,8 +50,9 @@ class Shelf:
         self.library = WorkflowLibrary({graph.workflow_id: graph for graph in graphs}, (), {})
 
 
+@cache
 def compiled(text: str) -> Graph:
-    """Compile a workflow that has no error."""
+    """Compile a workflow that has no error; most tests have the same few."""
     found = compile_workflow(text, file="test.yaml", handlers=HANDLERS)
     assert found.graph is not None, [str(problem) for problem in found.problems]
     return found.graph
