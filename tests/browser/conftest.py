@@ -7,11 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import pytest
+from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import ConsoleMessage, Page, Request, sync_playwright
 from tests.browser.maps import Picture, decoded
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
-FLAGS = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--hide-scrollbars")
+# Only WebGL is drawn as by a graphics processor: for pages that would cost the processor twice as much.
+FLAGS = (
+    *("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--disable-gpu-compositing"),
+    "--hide-scrollbars",
+)
 WAIT_MS = 30_000
 
 Result = TypeVar("Result")
@@ -34,6 +39,10 @@ class Browser:
         self._thread.submit(self._playwright.stop).result()
         self._thread.shutdown()
 
+    def lend(self, work: Callable[[Chromium], Result]) -> Result:
+        """Have work done that opens pages by itself, in the browser's own thread."""
+        return self._thread.submit(work, self._browser).result()
+
     def visit(
         self,
         url: str,
@@ -53,7 +62,7 @@ class Browser:
     def _visit(self, url: str, look: Callable[[Page], Result], state: str, options: dict[str, Any]) -> Result:
         with self._browser.new_context(**options) as context:
             page = context.new_page()
-            complaints = _complaints(page, url)
+            complaints = complaints_of(page, url)
             page.goto(url)
             page.wait_for_function("() => document.documentElement.dataset.state !== 'loading'", timeout=WAIT_MS)
             message = page.locator("#message").text_content()
@@ -63,14 +72,14 @@ class Browser:
             return result
 
 
-def _complaints(page: Page, url: str) -> list[str]:
+def complaints_of(page: Page, url: str) -> list[str]:
     """Gather what goes wrong from now on: messages of the console, faults of scripts, requests to other hosts."""
     complaints: list[str] = []
     host = url.split("/")[2]
 
     def hear(message: ConsoleMessage) -> None:
         if message.type in {"error", "warning"} and "GPU stall" not in message.text:  # reading pixels, in software
-            complaints.append(message.text)
+            complaints.append(f"{message.text} ({message.location['url']})")
 
     def see(request: Request) -> None:
         if request.url.startswith(("http:", "https:")) and request.url.split("/")[2] != host:

@@ -136,13 +136,13 @@ def installation(first_start: FirstStart) -> Iterator[Up]:
 
 @pytest.fixture
 def start_process(folder: Path) -> Iterator[StartProcess]:
-    """Start `graticule <command>` on a free port."""
+    """Start `graticule <command>`, on a free port where none is given."""
     started: list[Program] = []
 
-    def start(command: str, program: str = FORKED, **environment: str) -> Program:
-        port = free_ports()
-        arguments = (program, command, "--port", str(port))
-        started.append(Program(folder, *arguments, port=port, **environment))
+    def start(command: str, program: str = FORKED, port: int | None = None, **environment: str) -> Program:
+        chosen = port or free_ports()
+        arguments = (program, command, "--port", str(chosen))
+        started.append(Program(folder, *arguments, port=chosen, **environment))
         return started[-1]
 
     yield start

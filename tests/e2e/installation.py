@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,18 @@ class Up(Program):
 
     def child(self, name: str) -> RunningProcess:
         return eventually(lambda: self.children.get(name), lambda: f"a running {name}; {self.errors}")
+
+    @contextlib.contextmanager
+    def child_down(self, name: str) -> Iterator[None]:
+        """Kill a child, and let its supervisor rest meanwhile, which would start another one at once."""
+        os.kill(self.pid, signal.SIGSTOP)
+        try:
+            killed = self.child(name)
+            killed.kill()
+            eventually(lambda: not killed.running, f"the end of the {name}")
+            yield
+        finally:
+            os.kill(self.pid, signal.SIGCONT)
 
     def everyone(self) -> list[RunningProcess]:
         """Give every process of this installation, itself included."""

@@ -1,8 +1,6 @@
 """An installation with handlers of another package, and people and programs who call its gateway."""
 
 import json
-import os
-import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -107,18 +105,6 @@ class RunningPlatform:
         receipt = self.partner.post("/api/platform/submit", 202, **self.submission(dataset, label, file))
         assert self.until_ended(receipt["request_id"])["status"] == "completed"
         return str(receipt["asset_id"])
-
-    @contextmanager
-    def orchestrator_down(self) -> Iterator[None]:
-        """Kill the orchestrator, and let its supervisor rest meanwhile, which would start another one at once."""
-        os.kill(self.up.pid, signal.SIGSTOP)
-        try:
-            killed = self.up.child("orchestrator")
-            killed.kill()
-            eventually(lambda: not killed.running, "the end of the orchestrator")
-            yield
-        finally:
-            os.kill(self.up.pid, signal.SIGCONT)
 
     def until_job(self, rows: AssetRows, name: str, status: str) -> None:
         """Wait until a job of an asset stands so."""

@@ -776,7 +776,7 @@ def test_reads_go_on_and_changes_wait_while_the_orchestrator_is_down(platform: R
     rows = platform.rows(asset_id)
     rows.news()
     job_id = rows.id_of("process 1")
-    with platform.orchestrator_down():
+    with platform.up.child_down("orchestrator"):
         _all_can_be_read(platform, asset_id, job_id)
         _nothing_can_be_changed(platform, asset_id)
         assert rows.news() == {}

@@ -1,0 +1,162 @@
+"""Who is let in, by what, and for how long; real processes, an OpenID issuer on loopback, and a real browser."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx
+import pytest
+from playwright.sync_api import Browser as Chromium
+from playwright.sync_api import expect
+from tests.browser.conftest import Browser
+from tests.browser.console.callers import ORCHESTRATOR, Caller
+from tests.browser.console.visitor import Visitor, visiting
+from tests.e2e.eventually import eventually
+from tests.e2e.installation import Up
+from tests.unit.services.issuer import AuthorizationServer, issuer_running
+
+LABEL = "Sign in with the survey"
+REFUSED = "status of 401"
+WRONG_KEY = "gtc_" + "x" * 43
+
+
+@pytest.fixture
+def issuer() -> Iterator[AuthorizationServer]:
+    with issuer_running() as (issuer, _):
+        yield issuer
+
+
+@pytest.mark.timeout(180)
+def test_signing_in_and_staying_signed_in(
+    home: Path, start_up: Any, browser: Browser, issuer: AuthorizationServer, pictures: Path
+) -> None:
+    up: Up = start_up(
+        home,
+        GRATICULE_OIDC_ISSUER=issuer.url,
+        GRATICULE_OIDC_AUDIENCE=issuer.client_id,
+        GRATICULE_OIDC_CLIENT_ID=issuer.client_id,
+        GRATICULE_OIDC_LABEL=LABEL,
+    )
+    admin = Caller(up.until_ready(), up.admin_key)
+    issuer.redirect_uris.add(f"{admin.url}/api/session/oidc/callback")
+
+    def story(chromium: Chromium) -> None:
+        with visiting(chromium, admin.url, pictures) as visitor:
+            visitor.open()
+            a_wrong_key_is_refused(visitor)
+            a_partner_is_told_that_the_console_is_not_for_partners(visitor, admin)
+            somebody_without_a_role_is_told_so(visitor, issuer)
+            an_account_of_the_organization_opens_the_page_that_was_wanted(visitor, issuer)
+            a_session_ends_with_its_client(visitor, admin)
+            no_script_can_read_or_add_anything(visitor, admin)
+            with visiting(chromium, admin.url, pictures) as reviewer:
+                a_lost_connection_is_told_and_comes_back(visitor, reviewer, admin)
+            signing_out_leaves_nothing(visitor)
+
+    browser.lend(story)
+
+
+def a_wrong_key_is_refused(visitor: Visitor) -> None:
+    visitor.sees_title("Graticule")
+    visitor.examine("sign_in")
+    with visitor.expecting(REFUSED):
+        visitor.sign_in(WRONG_KEY)
+        expect(visitor.page.get_by_role("alert")).to_be_visible()
+    assert visitor.page.context.cookies() == []
+    assert WRONG_KEY not in visitor.page.url
+
+
+def a_partner_is_told_that_the_console_is_not_for_partners(visitor: Visitor, admin: Caller) -> None:
+    partner = admin.add_client("ddh-portal", "submitter", platform_id="ddh")
+    visitor.sign_in(partner.key)
+    visitor.sees("This console is for operators and reviewers.")
+    visitor.sees("ddh-portal is a partner")
+    expect(visitor.page.get_by_role("navigation")).to_have_count(0)
+    assert visitor.asked("/api/status|/api/admin|/api/proxy") == []
+    visitor.sign_out()
+
+
+def somebody_without_a_role_is_told_so(visitor: Visitor, issuer: AuthorizationServer) -> None:
+    issuer.claims = {"roles": ["gardener"]}
+    with visitor.expecting(f"asked {re.escape(issuer.url)}/authorize"):
+        visitor.page.get_by_role("link", name=LABEL).click()
+        expect(visitor.page.get_by_role("alert")).to_contain_text("Your account has no role here.")
+    assert visitor.page.context.cookies() == []
+
+
+def an_account_of_the_organization_opens_the_page_that_was_wanted(
+    visitor: Visitor, issuer: AuthorizationServer
+) -> None:
+    issuer.claims = {"roles": ["operator"], "sub": "ada"}
+    visitor.open(f"/jobs?{urlencode({'status': 'failed'})}")
+    with visitor.expecting(f"asked {re.escape(issuer.url)}/authorize"):
+        visitor.page.get_by_role("link", name=LABEL).click()
+        visitor.sees_title("Jobs")
+    assert visitor.page.url == f"{visitor.url}/jobs?status=failed"
+    visitor.sees("ada · Operator")
+    assert len(issuer.used) == 2
+    visitor.sign_out()
+
+
+def a_session_ends_with_its_client(visitor: Visitor, admin: Caller) -> None:
+    olaf = admin.add_client("olaf-of-operations", "operator")
+    visitor.open("/jobs")
+    visitor.sign_in(olaf.key)
+    visitor.sees_title("Jobs")
+    visitor.sees("olaf-of-operations · Operator")
+    admin.post(f"{ORCHESTRATOR}/clients/olaf-of-operations/disable")
+    key = {"X-API-Key": olaf.key}
+    eventually(lambda: httpx.get(f"{admin.url}/api/status/jobs", headers=key).status_code == 401, "the end of the key")
+    with visitor.expecting(REFUSED):
+        visitor.page.get_by_role("link", name="Review").click()
+        visitor.sees("The session has ended. Sign in again.")
+    visitor.sign_in(admin.key)
+    visitor.sees_title("Review")
+
+
+def no_script_can_read_or_add_anything(visitor: Visitor, admin: Caller) -> None:
+    """The session is in a cookie that scripts do not see; nothing is kept beside it, and no inline script runs."""
+    (cookie,) = visitor.page.context.cookies()
+    assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+    assert visitor.tell("() => document.cookie") == ""
+    kept = visitor.tell("() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }])")
+    assert admin.key not in kept
+    assert cookie["value"] not in kept
+    assert visitor.page.locator("script:not([src]), style").count() == 0
+    with visitor.expecting("Content Security Policy"):
+        taken = visitor.tell("""() => {
+            const script = document.createElement('script')
+            script.textContent = 'window.taken = true'
+            document.body.append(script)
+            return window.taken ?? null
+        }""")
+        assert taken is None
+        visitor.page.wait_for_timeout(50)
+
+
+def a_lost_connection_is_told_and_comes_back(visitor: Visitor, reviewer: Visitor, admin: Caller) -> None:
+    """Those who are told by the stream notice at once, those who ask every few seconds with their next question."""
+    rita = admin.add_client("rita-of-review", "reviewer")
+    reviewer.open()
+    reviewer.sign_in(rita.key)
+    reviewer.sees_title("Review")
+    expect(visitor.page.get_by_text("Live", exact=True)).to_be_visible()
+    expect(reviewer.page.get_by_text("Every 5 s", exact=True)).to_be_visible()
+    broken = "ERR_CONNECTION_REFUSED|ERR_CONNECTION_RESET|ERR_INCOMPLETE_CHUNKED|ERR_EMPTY_RESPONSE"
+    with visitor.expecting(broken), reviewer.expecting(broken):
+        with admin.up.child_down("gateway"):
+            for each in (visitor, reviewer):
+                each.sees("The connection is lost.")
+        for each in (visitor, reviewer):
+            expect(each.page.get_by_text("The connection is lost.")).to_have_count(0)
+    expect(visitor.page.get_by_text("Live", exact=True)).to_be_visible()
+    expect(reviewer.page.get_by_text("Every 5 s", exact=True)).to_be_visible()
+
+
+def signing_out_leaves_nothing(visitor: Visitor) -> None:
+    visitor.sign_out()
+    assert visitor.page.context.cookies() == []
+    visitor.page.reload()
+    expect(visitor.page.get_by_label("API key")).to_be_visible()
