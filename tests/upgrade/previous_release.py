@@ -3,7 +3,7 @@
 import io
 import subprocess
 import sys
-import tarfile
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -47,7 +47,7 @@ class PreviousRelease:
 def unpack(folder: Path, commit: str = PREVIOUS_RELEASE) -> PreviousRelease:
     """Write the code of a commit into a folder, and see that Python takes it from there."""
     archive = subprocess.run(
-        ["git", "-C", REPOSITORY, "archive", "--format=tar", commit, "src"], capture_output=True, check=False
+        ["git", "-C", REPOSITORY, "archive", "--format=zip", commit, "src"], capture_output=True, check=False
     )
     if archive.returncode != 0:
         pytest.fail(
@@ -55,8 +55,8 @@ def unpack(folder: Path, commit: str = PREVIOUS_RELEASE) -> PreviousRelease:
             f" Bring it here with `git fetch --unshallow`. (git says: {archive.stderr.decode().strip()})",
             pytrace=False,
         )
-    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
-        files.extractall(folder, filter="data")
+    with zipfile.ZipFile(io.BytesIO(archive.stdout)) as files:
+        files.extractall(folder)
     release = PreviousRelease(folder / "src")
     imported = release.run(sys.executable, "-c", "import graticule; print(graticule.__file__)")
     assert Path(imported.strip()).is_relative_to(folder), imported
