@@ -1,8 +1,8 @@
 VENV ?= .venv
 PYTHON ?= python3
 ARGS ?=
-# Of the tests, at the same time: one more than there are CPUs, for many of them wait.
-WORKERS ?= $(shell $(PYTHON) -c 'import os; print(1 + (os.cpu_count() or 1))')
+# Of the tests, at the same time: two more than there are CPUs, for many of them wait.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(2 + (os.cpu_count() or 1))')
 
 # Whatever the environment says, compiled files are kept: the tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
