@@ -3,7 +3,7 @@
 import { ORCHESTRATOR } from '../api/client'
 import type { Event } from '../api/model'
 
-export type StreamState = 'connecting' | 'live' | 'lost'
+export type StreamState = 'live' | 'lost'
 
 const ADDRESS = `${ORCHESTRATOR}/api/v1/events/stream`
 const FIRST_PAUSE_MS = 500
