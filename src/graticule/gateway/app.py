@@ -30,7 +30,6 @@ from graticule.gateway import (
 from graticule.gateway.forwarding import Orchestrator, install_forwarding
 from graticule.gateway.proxy import ORCHESTRATOR, Proxy
 from graticule.gateway.used_clients import uses_told
-from graticule.handlers.registry import known_handlers
 from graticule.http.callers import install_access
 from graticule.http.database import create_database_application, readiness_checks
 from graticule.http.probes import probe_router
@@ -44,7 +43,6 @@ from graticule.services.outputs import OutputStore
 from graticule.services.platforms import PlatformService
 from graticule.services.service_tokens import ServiceTokens
 from graticule.services.statistics import StatisticsService
-from graticule.services.workflow_library import LibraryOnDisk, workflow_folders
 from graticule.storage.local import LocalStorage
 
 ROUTERS: Final = (
@@ -143,7 +141,6 @@ def _add_services(app: FastAPI, settings: Settings) -> None:
     app.state.storage = LocalStorage.of(settings)
     app.state.job_reader = JobReader(database, OutputStore(app.state.storage))
     app.state.operator_reader = OperatorReader(database)
-    app.state.workflow_library = LibraryOnDisk(workflow_folders(settings), known_handlers)
     app.state.statistics = StatisticsService(database, threshold_seconds=settings.orphan_threshold_seconds)
 
 

@@ -4,9 +4,9 @@ It works with every orchestrator down: the files are read here, and what jobs ra
 """
 
 import asyncio
-from typing import Annotated, Any, Final, Self, cast
+from typing import Annotated, Any, Final, Self
 
-from fastapi import APIRouter, Depends, Path, Request
+from fastapi import APIRouter, Depends, Path
 from pydantic import BaseModel, Field
 
 from graticule.core.ids import WorkflowId
@@ -14,13 +14,14 @@ from graticule.core.models import Workflow
 from graticule.core.models.fields import JsonObject, Short, WorkflowHashKey
 from graticule.dag.graph import Graph, InputSpec
 from graticule.dag.problems import Problem
-from graticule.gateway.services import ForOperators
+from graticule.gateway.services import ForOperators, TheSettings
+from graticule.handlers.registry import known_handlers
 from graticule.http.callers import CallerWhoOperates
 from graticule.http.paging import Page
 from graticule.http.problems import problem_responses
 from graticule.repositories.operator_views import WorkflowVersion
 from graticule.services.operator_reading import MOST_FOUND
-from graticule.services.workflow_library import LibraryOnDisk, WorkflowLibrary
+from graticule.services.workflow_library import WorkflowLibrary, load, workflow_folders
 
 router = APIRouter(
     prefix="/api/admin/workflows", tags=["workflows"], responses=problem_responses(401, 403, 422, 429, 503)
@@ -69,13 +70,9 @@ class WorkflowThatRan(WorkflowVersion):
         return cls.model_validate({**dict(kept), "graph": kept.definition})
 
 
-def _library(request: Request) -> LibraryOnDisk:
-    return cast("LibraryOnDisk", request.app.state.workflow_library)
-
-
-async def _read(files: Annotated[LibraryOnDisk, Depends(_library)], caller: CallerWhoOperates) -> WorkflowLibrary:
+async def _read(settings: TheSettings, caller: CallerWhoOperates) -> WorkflowLibrary:
     """Give the workflows as an orchestrator with these settings loads them; the caller is asked for first."""
-    return await asyncio.to_thread(files.read)
+    return await asyncio.to_thread(load, workflow_folders(settings), known_handlers())
 
 
 Library = Annotated[WorkflowLibrary, Depends(_read)]

@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
@@ -71,31 +71,6 @@ def load(folders: Sequence[Path], handlers: Mapping[str, KnownHandler]) -> Workf
     return WorkflowLibrary(graphs, tuple(problems), places, broken)
 
 
-class LibraryOnDisk:
-    """The workflows of some folders, compiled again when a file has changed: that takes a moment for each."""
-
-    def __init__(self, folders: Sequence[Path], handlers: Callable[[], Mapping[str, KnownHandler]]) -> None:
-        self._folders = folders
-        self._handlers = handlers
-        self._known: tuple[object, WorkflowLibrary] | None = None
-
-    def read(self) -> WorkflowLibrary:
-        """Give the workflows as the files are now."""
-        seen = [_seen(path) for folder in self._folders for path in _files(folder, [])]
-        if self._known is None or self._known[0] != seen:
-            self._known = seen, load(self._folders, self._handlers())
-        return self._known[1]
-
-
-def _seen(path: Path) -> tuple[Path, int, int]:
-    """Give by what a changed file is known: when it was written, and its size."""
-    try:
-        found = path.stat()
-    except OSError:  # gone meanwhile, or not ours to look at
-        return path, 0, 0
-    return path, found.st_mtime_ns, found.st_size
-
-
 def compile_file(path: Path, handlers: Mapping[str, KnownHandler]) -> Compiled:
     """Compile one file."""
     try:
@@ -109,9 +84,9 @@ def compile_file(path: Path, handlers: Mapping[str, KnownHandler]) -> Compiled:
     return _compiled(text, str(path), frozenset(handlers.items()))
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=4096)
 def _compiled(text: str, file: str, handlers: frozenset[tuple[str, KnownHandler]]) -> Compiled:
-    """Compile a text once, however often it is read: of the files that are loaded anew, few have changed."""
+    """Compile a text once, however often it is read: that takes a moment, and few of the files have changed since."""
     return compile_workflow(text, file=file, handlers=dict(handlers))
 
 
