@@ -73,9 +73,9 @@ def processed(admin: Caller) -> Waiting:
     beaches = write_beaches(sender.container / "beaches.gpkg", island)
     picture = sender.send("raster", "relief", "2025", first)
     shore = sender.send("vector", "beaches", "2025", beaches)
-    sender.until_processed(picture)
+    sender.until_processed(picture, shore)
     admin.post("/api/platform/approve", asset_id=picture["asset_id"], clearance_level="ouo")
-    sender.until_processed(shore, sender.send("raster", "relief", "2026", second))
+    sender.until_processed(sender.send("raster", "relief", "2026", second))
     return Waiting(picture["asset_id"], shore["asset_id"])
 
 
