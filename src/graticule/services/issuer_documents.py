@@ -3,9 +3,11 @@
 import asyncio
 import json
 import re
+import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from ipaddress import ip_address
 from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlsplit
@@ -140,7 +142,13 @@ class Remembered(Generic[T]):
 
 def client_of_issuer() -> httpx.AsyncClient:
     """Make a client that goes nowhere else than it is told."""
-    return httpx.AsyncClient(timeout=TIMEOUT_SECONDS, follow_redirects=False)
+    return httpx.AsyncClient(timeout=TIMEOUT_SECONDS, follow_redirects=False, verify=_trust())
+
+
+@cache
+def _trust() -> ssl.SSLContext:
+    """Load the certificates that are trusted, once: to do so holds up everything else in the process."""
+    return httpx.create_ssl_context()
 
 
 async def asked_json(client: httpx.AsyncClient, method: str, url: str, **sent: Any) -> Mapping[str, Any]:
