@@ -32,7 +32,10 @@ async def served(api: RunningApi) -> AsyncIterator[tuple[str, _Server]]:
 async def test_events_arrive_as_they_happen_and_a_stop_of_the_server_ends_the_stream(api: RunningApi) -> None:
     job_id = await api.submit("echo_test")
     headers = {"X-API-Key": KEY}
-    async with served(api) as (address, server), httpx.AsyncClient(base_url=address, headers=headers) as client:
+    async with (
+        served(api) as (address, server),
+        httpx.AsyncClient(base_url=address, headers=headers, verify=False) as client,
+    ):
         path = f"/api/v1/jobs/{job_id}/events/stream"
         async with client.stream("GET", path, timeout=30) as answer:
             lines = answer.aiter_lines()
@@ -45,7 +48,7 @@ async def test_events_arrive_as_they_happen_and_a_stop_of_the_server_ends_the_st
 
 
 async def test_a_client_that_goes_leaves_nothing_behind(api: RunningApi) -> None:
-    async with served(api) as (address, _), httpx.AsyncClient(base_url=address) as client:
+    async with served(api) as (address, _), httpx.AsyncClient(base_url=address, verify=False) as client:
         async with client.stream("GET", "/api/v1/events/stream", headers={"X-API-Key": KEY}, timeout=30) as answer:
             assert await anext(answer.aiter_lines()) == "retry: 1000"
             assert api.app.state.events._hub is not None

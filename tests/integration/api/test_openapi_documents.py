@@ -1,29 +1,17 @@
 """The OpenAPI documents of both processes: valid, complete, and honest about errors."""
 
 import json
-from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import httpx
 import pytest
 from fastapi import FastAPI
-from tests.integration.api.conftest import NOWHERE
+from tests.integration.api.documents import APPLICATIONS, application
 
-from graticule.api.app import create_api
-from graticule.config import Settings
-from graticule.gateway.app import create_gateway
 from graticule.http.problems import MEDIA_TYPE
 
-APPLICATIONS: dict[str, Callable[[Settings, str], FastAPI]] = {"orchestrator": create_api, "gateway": create_gateway}
 WITHOUT_CONTENT = {"204", "303"}
 PROBES_THAT_FAIL = {"/readyz", "/health", "/api/readyz", "/api/gateway/health"}
-
-
-@cache
-def application(process: str) -> FastAPI:
-    """Give an application that keeps its document: to write one takes a second."""
-    return APPLICATIONS[process](Settings(), NOWHERE)
 
 
 @pytest.fixture(params=APPLICATIONS)

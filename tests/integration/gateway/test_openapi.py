@@ -22,6 +22,7 @@ from schemathesis.core.result import Ok
 from schemathesis.openapi.checks import UndefinedStatusCode
 from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance
 from tests.conftest import TestDatabase
+from tests.integration.api.documents import application
 from tests.integration.gateway.front import (
     ADMIN_KEY,
     DOMAIN,
@@ -35,8 +36,6 @@ from tests.integration.gateway.front import (
     settings_of,
 )
 
-from graticule.api.app import create_api
-from graticule.gateway.app import create_gateway
 from graticule.services.service_tokens import GATEWAY, HEADER, ServiceTokens
 
 EXAMPLES: Final = 6  # of each operation; what was once found wrong has a test of its own
@@ -52,7 +51,6 @@ NO_CREDENTIAL: Final = frozenset(
 
 
 AnyCase = Case[Any]
-NO_DATABASE: Final = "postgresql://nobody@127.0.0.1:1/nowhere"
 
 
 @dataclass
@@ -211,9 +209,8 @@ def test_every_answer_is_one_that_the_document_tells_of(
 
 
 @pytest.mark.parametrize("process", PROCESSES)
-def test_every_operation_documents_its_errors(process: str, tmp_path: Path) -> None:
-    create = create_gateway if process == "gateway" else create_api
-    document: dict[str, Any] = create(settings_of(tmp_path), NO_DATABASE).openapi()
+def test_every_operation_documents_its_errors(process: str) -> None:
+    document: dict[str, Any] = application(process).openapi()
     missing = {
         f"{method.upper()} {path}": sorted(wanted)
         for path, item in document["paths"].items()

@@ -154,7 +154,7 @@ async def test_who_crowds_one_target_keeps_nobody_from_the_others_and_from_probe
     async with (
         running_front(settings, database) as front,
         served(front.app) as found,
-        httpx.AsyncClient(base_url=found, headers=headers_of("operator"), timeout=10) as client,
+        httpx.AsyncClient(base_url=found, headers=headers_of("operator"), timeout=10, verify=False) as client,
         client.stream("GET", "/api/proxy/serve/events") as held,
     ):
         assert held.status_code == 200
@@ -231,7 +231,10 @@ async def test_events_arrive_as_they_happen_and_the_stream_ends_when_the_client_
     front: Front, target: Target
 ) -> None:
     headers = {**headers_of("operator"), "Accept": "text/event-stream"}
-    async with served(front.app) as found, httpx.AsyncClient(base_url=found, headers=headers, timeout=30) as client:
+    async with (
+        served(front.app) as found,
+        httpx.AsyncClient(base_url=found, headers=headers, timeout=30, verify=False) as client,
+    ):
         async with client.stream("GET", "/api/proxy/serve/events") as answer:
             assert answer.headers["content-type"].startswith("text/event-stream")
             chunks = answer.aiter_raw()
@@ -247,7 +250,7 @@ async def test_a_stop_of_the_gateway_ends_a_stream(front: Front, target: Target)
     headers = {**headers_of("operator"), "Accept": "text/event-stream"}
     async with (
         served(front.app) as found,
-        httpx.AsyncClient(base_url=found, headers=headers, timeout=30) as client,
+        httpx.AsyncClient(base_url=found, headers=headers, timeout=30, verify=False) as client,
         client.stream("GET", "/api/proxy/serve/events") as answer,
     ):
         chunks = answer.aiter_raw()

@@ -8,9 +8,9 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi import FastAPI
 from pydantic import SecretStr
 from tests.conftest import TestDatabase
+from tests.integration.api.documents import application
 from tests.integration.gateway.browsers import CONSOLE, SESSION, Browser, browser_of, cookies_of
 from tests.integration.gateway.front import (
     ADMIN_KEY,
@@ -257,18 +257,16 @@ CROSS_SITE = [
 ]
 
 
-def changing_routes(app: FastAPI) -> Iterator[tuple[str, str]]:
-    for path, item in app.openapi()["paths"].items():
+def changing_routes() -> Iterator[tuple[str, str]]:
+    for path, item in application("gateway").openapi()["paths"].items():
         for method in item:
             if method.upper() in CHANGING:
                 yield method.upper(), path.replace("{", "").replace("}", "")
 
 
-async def test_no_change_is_made_in_the_name_of_a_browser_that_another_site_leads_here(
-    browser: Browser, front: Front
-) -> None:
+async def test_no_change_is_made_in_the_name_of_a_browser_that_another_site_leads_here(browser: Browser) -> None:
     await browser.sign_in(ADMIN_KEY)
-    routes = list(changing_routes(front.app))
+    routes = list(changing_routes())
     assert len(routes) > 15
     read = asyncio.Event()
 

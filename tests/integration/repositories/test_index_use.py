@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
-from tests.conftest import TestDatabase
+from tests.conftest import new_database
 from tests.integration.repositories.rows import HASH, LATER, NOW
 
 from graticule.repositories.job_views import JobFilter
@@ -67,15 +67,22 @@ ANALYZED: LiteralString = (
 )
 
 
-@pytest.fixture
-def full(database: TestDatabase) -> Iterator[psycopg.Connection[TupleRow]]:
-    """Give a transaction of the administrator on a database with history; it is rolled back."""
-    with psycopg.connect(database.url()) as connection:
+@pytest.fixture(scope="module")
+def filled() -> Iterator[psycopg.Connection[TupleRow]]:
+    """Give a transaction of the administrator on a database with history, for all tests: to write it takes longest."""
+    with new_database() as created, psycopg.connect(created.url()) as connection:
         for statement in FILL:
             connection.execute(statement, {"hash": HASH, "now": NOW})
         connection.execute(ANALYZED)
         yield connection
         connection.rollback()
+
+
+@pytest.fixture
+def full(filled: psycopg.Connection[TupleRow]) -> Iterator[psycopg.Connection[TupleRow]]:
+    """Give that transaction; what a test changes in it is rolled back."""
+    with filled.transaction(force_rollback=True):
+        yield filled
 
 
 def _indexes(plan: Any) -> Iterator[str]:

@@ -1,12 +1,13 @@
 """`graticule schema …` on a database that is named by its address."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
-from tests.conftest import TestDatabase
+from tests.conftest import TestDatabase, new_database
 from tests.unit.cli.conftest import Result, assert_told_in_two_lines, run
 
 from graticule.core.models import TABLES
@@ -28,11 +29,12 @@ def change(database: TestDatabase, statement: str) -> None:
         connection.execute(statement.encode())
 
 
-@pytest.fixture
-def deployed(database: TestDatabase) -> TestDatabase:
-    """Give a database that is current; the privileges on a database are not part of its copies."""
-    assert schema(database, "deploy").code == 0
-    return database
+@pytest.fixture(scope="module")
+def deployed() -> Iterator[TestDatabase]:
+    """Give a database that is current, to look at; the privileges on a database are not part of its copies."""
+    with new_database() as created:
+        assert schema(created, "deploy").code == 0
+        yield created
 
 
 def test_status_of_a_current_schema_ends_with_0(deployed: TestDatabase) -> None:
@@ -59,9 +61,10 @@ def test_status_is_readable_line_by_line_also_through_a_pipe(deployed: TestDatab
     assert ["current", "True"] in lines
 
 
-def test_status_tells_what_is_missing_to_the_letter(deployed: TestDatabase) -> None:
-    change(deployed, "ALTER TABLE dagapp.platforms DROP CONSTRAINT platforms_platform_id_form")
-    result = schema(deployed, "status")
+def test_status_tells_what_is_missing_to_the_letter(database: TestDatabase) -> None:
+    assert schema(database, "deploy").code == 0
+    change(database, "ALTER TABLE dagapp.platforms DROP CONSTRAINT platforms_platform_id_form")
+    result = schema(database, "status")
     assert result.code == 1
     assert "'^[a-z][a-z0-9_]*$'" in result.err
     assert "graticule schema migrate" in result.err
