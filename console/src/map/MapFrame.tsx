@@ -49,7 +49,7 @@ export function MapFrame({ label, drawing, extent, camera, isBare = false, ref, 
 
   const map = useMapIn(container, label)
   useDrawing(map, whole)
-  useStanding(map, frame, drawing === null || base.isPending)
+  useStanding(map, frame, whole, drawing === null || base.isPending)
   usePicking(map, overlay.picked, heard)
   useMoves(map, heard.onMove)
   const zoomToExtent = useFit(map, extent, camera)

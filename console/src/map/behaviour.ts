@@ -68,8 +68,8 @@ export function useDrawing(map: Map | null, overlay: Overlay): void {
   }, [map, overlay])
 }
 
-/** Writes `data-state` of the frame: `loading`, or `idle` when all that is in sight is drawn. */
-export function useStanding(map: Map | null, frame: Frame, isPending: boolean): void {
+/** Writes `data-state` of the frame: `loading`, or `idle` when all that is in sight is drawn as it is wanted now. */
+export function useStanding(map: Map | null, frame: Frame, overlay: Overlay, isPending: boolean): void {
   useEffect(() => {
     const element = frame.current
     if (element === null) return
@@ -82,7 +82,7 @@ export function useStanding(map: Map | null, frame: Frame, isPending: boolean): 
     ]
     map.triggerRepaint()
     return () => subscriptions.forEach((subscription) => subscription.unsubscribe())
-  }, [map, frame, isPending])
+  }, [map, frame, overlay, isPending])
 }
 
 /** Tells what went wrong last; what is drawn anew begins without it. */

@@ -1,7 +1,7 @@
 /** Who is signed in, and what they may do. What one may not do is not offered; the gateway refuses it in any case. */
 
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { createContext, use, useCallback, useEffect, useMemo, useState, type ReactNode } from 'react'
+import { createContext, Fragment, use, useCallback, useEffect, useMemo, useState, type ReactNode } from 'react'
 
 import { content, gateway, onSignedOut } from '../api/client'
 import type { components } from '../api/gateway'
@@ -25,28 +25,41 @@ interface Session {
 
 const Context = createContext<Session | null>(null)
 const KEY = ['session']
+const SIGN_OUT_MS = 10_000
 
 export function SessionProvider({ children }: { children: ReactNode }) {
   const client = useQueryClient()
   const [ended, setEnded] = useState(false)
   const [departure, setDeparture] = useState<'none' | 'going' | 'failed'>('none')
-  const { data, error, refetch } = useQuery({
-    queryKey: KEY,
-    queryFn: () => content(gateway.GET('/api/session')),
-    staleTime: Infinity,
-  })
 
-  const become = useCallback(
+  /** What one caller has seen is not for the next one, who may also have signed in in another window. */
+  const meet = useCallback(
     (view: SessionView, isOver: boolean) => {
       const before = client.getQueryData<SessionView>(KEY)
-      const isAnother = before?.caller?.name !== view.caller?.name
-      if (isAnother) client.removeQueries({ predicate: (query) => query.queryKey[0] !== KEY[0] })
-      client.setQueryData(KEY, view)
+      if (before?.caller?.name === view.caller?.name) return
+      client.removeQueries({ predicate: (query) => query.queryKey[0] !== KEY[0] })
       setEnded(isOver)
       setDeparture('none')
     },
     [client],
   )
+  const become = useCallback(
+    (view: SessionView, isOver: boolean) => {
+      meet(view, isOver)
+      client.setQueryData(KEY, view)
+    },
+    [client, meet],
+  )
+
+  const { data, error, refetch } = useQuery({
+    queryKey: KEY,
+    queryFn: async ({ signal }) => {
+      const view = await content(gateway.GET('/api/session', { signal }))
+      meet(view, client.getQueryData(KEY) !== undefined && view.caller === null)
+      return view
+    },
+    staleTime: Infinity,
+  })
 
   useEffect(
     () =>
@@ -70,7 +83,8 @@ export function SessionProvider({ children }: { children: ReactNode }) {
         // The pages go first: what they ask while the cookie goes would be refused.
         setDeparture('going')
         try {
-          await gateway.DELETE('/api/session')
+          await client.cancelQueries() // or an answer of before would bring the session back
+          await gateway.DELETE('/api/session', { signal: AbortSignal.timeout(SIGN_OUT_MS) })
           become({ ...data, caller: null }, false)
         } catch {
           setDeparture('failed')
@@ -78,11 +92,15 @@ export function SessionProvider({ children }: { children: ReactNode }) {
       },
       signOutFailed: departure === 'failed',
     }
-  }, [data, ended, departure, become])
+  }, [client, data, ended, departure, become])
 
   if (error && !data) return <ProblemNotice error={error} onRetry={() => void refetch()} />
   if (!session || departure === 'going') return <Loading />
-  return <Context value={session}>{children}</Context>
+  return (
+    <Context value={session}>
+      <Fragment key={session.caller?.name}>{children}</Fragment>
+    </Context>
+  )
 }
 
 export function useSession(): Session {
