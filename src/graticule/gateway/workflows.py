@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Self
 from fastapi import APIRouter, Depends, Path
 from pydantic import BaseModel, Field
 
+from graticule.config import Settings
 from graticule.core.ids import WorkflowId
 from graticule.core.models import Workflow
 from graticule.core.models.fields import JsonObject, Short, WorkflowHashKey
@@ -72,7 +73,11 @@ class WorkflowThatRan(WorkflowVersion):
 
 async def _read(settings: TheSettings, caller: CallerWhoOperates) -> WorkflowLibrary:
     """Give the workflows as an orchestrator with these settings loads them; the caller is asked for first."""
-    return await asyncio.to_thread(load, workflow_folders(settings), known_handlers())
+    return await asyncio.to_thread(_load, settings)
+
+
+def _load(settings: Settings) -> WorkflowLibrary:
+    return load(workflow_folders(settings), known_handlers())
 
 
 Library = Annotated[WorkflowLibrary, Depends(_read)]

@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
+from threading import RLock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -63,6 +64,7 @@ class RegisteredHandler:
 
 
 _registered: dict[str, RegisteredHandler] = {}
+_loading: Final = RLock()  # a module that is loaded may ask for what is there so far
 _loaded: list[str] = []  # the entry points that were tried; not empty once that is done
 
 
@@ -108,8 +110,9 @@ def _place(handler: RegisteredHandler) -> str:
 
 def handlers() -> Mapping[str, RegisteredHandler]:
     """Give all handlers that can be found, by name."""
-    if not _loaded:
-        _load()
+    with _loading:  # who comes meanwhile waits until all are there
+        if not _loaded:
+            _load()
     return MappingProxyType(_registered)
 
 

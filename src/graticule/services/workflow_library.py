@@ -84,7 +84,7 @@ def compile_file(path: Path, handlers: Mapping[str, KnownHandler]) -> Compiled:
     return _compiled(text, str(path), frozenset(handlers.items()))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)  # more than anyone has files; what is edited leaves its former texts
 def _compiled(text: str, file: str, handlers: frozenset[tuple[str, KnownHandler]]) -> Compiled:
     """Compile a text once, however often it is read: that takes a moment, and few of the files have changed since."""
     return compile_workflow(text, file=file, handlers=dict(handlers))
