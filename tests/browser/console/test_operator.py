@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, expect
 from tests.browser.conftest import Browser
 from tests.browser.console.callers import Caller
 from tests.browser.console.signals import Signals
-from tests.browser.console.visitor import Visitor, visiting
+from tests.browser.console.visitor import LIVELY_MS, Visitor, visiting
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import Up
 
@@ -33,7 +33,7 @@ def test_an_operators_day(home: Path, folder: Path, start_up: Any, browser: Brow
             signs_in_by_keyboard(visitor, admin)
             nothing_needs_attention(visitor)
             a_job_is_submitted_from_the_form(visitor)
-            its_graph_becomes_green_by_itself(visitor, signals)
+            its_graph_becomes_green_by_itself(visitor, admin, signals)
             a_failed_job_goes_on_from_its_failed_node(visitor, signals)
             a_thousand_children_are_one_node(visitor)
             what_happened_can_be_read(visitor)
@@ -66,7 +66,7 @@ def nothing_needs_attention(visitor: Visitor) -> None:
 def a_job_is_submitted_from_the_form(visitor: Visitor) -> None:
     """What is wrong is told at its field, before anything is sent."""
     visitor.go_to("Workflows")
-    visitor.examine("workflows")
+    visitor.examine("workflows", light="workflows.png")
     visitor.page.get_by_role("link", name="Tide survey").click()
     visitor.sees_title("Tide survey")
     gauge = visitor.page.get_by_label("gauge (required)")
@@ -87,11 +87,14 @@ def a_job_is_submitted_from_the_form(visitor: Visitor) -> None:
     visitor.sees_title("Tide survey version 3")
 
 
-def its_graph_becomes_green_by_itself(visitor: Visitor, signals: Signals) -> None:
+def its_graph_becomes_green_by_itself(visitor: Visitor, admin: Caller, signals: Signals) -> None:
+    """The stream tells of it: the page does not wait until it would ask anyway."""
     visitor.tell("() => { window.isTheSamePage = true }")
     stands(visitor, "running", start="completed", measure="running", report="pending", archive="pending")
     signals.give("north-pier")
-    stands(visitor, "completed", measure="completed", report="completed", archive="completed", end="completed")
+    admin.until_job(job_of(visitor), lambda job: job["status"] == "completed")
+    expect(step(visitor, "end")).to_have_attribute("data-status", "completed", timeout=LIVELY_MS)
+    stands(visitor, "completed", measure="completed", report="completed", archive="completed")
     assert visitor.tell("() => window.isTheSamePage")
     visitor.page.get_by_role("tab", name="Inputs & result").click()
     expect(visitor.page.get_by_role("region", name="Inputs")).to_contain_text('"days": 14')
@@ -114,9 +117,9 @@ def a_failed_job_goes_on_from_its_failed_node(visitor: Visitor, signals: Signals
 
 def a_thousand_children_are_one_node(visitor: Visitor) -> None:
     """They stay folded, the page stays small, and the browser is never busy for long."""
-    items = json.dumps([f"tile-{number}" for number in range(CHILDREN)])
-    submit(visitor, "Fan-out", lambda form: form.get_by_label("items", exact=True).fill(items))
     with visitor.timing_tasks() as tasks:
+        submit(visitor, "Fan-out", many_that_take_a_while)
+        expect(visitor.page.locator("[data-node=split]")).to_contain_text(re.compile("[1-9][0-9]{0,2} / 1,000"))
         stands(visitor, "completed", split="completed", gather="completed")
         assert sorted(steps_of(visitor)) == sorted(STEPS_OF_FAN_OUT)
         expect(visitor.page.locator("[data-node=split]")).to_contain_text("1,000 / 1,000")
@@ -129,6 +132,11 @@ def a_thousand_children_are_one_node(visitor: Visitor) -> None:
     assert visitor.tell("() => document.querySelectorAll('*').length") < MOST_ELEMENTS
     visitor.page.get_by_test_id("children-counts").scroll_into_view_if_needed()
     visitor.examine("job", light="job.png", dark="job_dark.png")
+
+
+def many_that_take_a_while(form: Locator) -> None:
+    form.get_by_label("items", exact=True).fill(json.dumps([f"tile-{number}" for number in range(CHILDREN)]))
+    form.get_by_label("seconds", exact=True).fill("0.1")
 
 
 def what_happened_can_be_read(visitor: Visitor) -> None:
@@ -147,7 +155,8 @@ def jobs_are_found(visitor: Visitor, admin: Caller) -> None:
     jobs = [{"workflow_id": f"{kind}_test", "submitted_by": "tide-office"} for kind in ("echo", "conditional") * 30]
     made = admin.post("/api/gateway/submit/batch", items=jobs)
     rows = visitor.page.get_by_role("table").locator("tbody tr")
-    expect(rows.first.get_by_title(admin.get("/api/status/jobs")["items"][0]["job_id"])).to_be_visible()
+    newest = rows.first.get_by_title(admin.get("/api/status/jobs")["items"][0]["job_id"])
+    expect(newest).to_be_visible(timeout=LIVELY_MS)
     expect(rows.first).to_contain_text("tide-office")
     expect(rows).to_have_count(50)
     visitor.button("Older").click()
@@ -175,9 +184,8 @@ def jobs_are_found(visitor: Visitor, admin: Caller) -> None:
 def two_tasks_are_given_up(admin: Caller) -> dict[str, str]:
     """Have the worker die with two tasks of which this is the last delivery; give their jobs by their gauges."""
     jobs = {gauge: admin.submit_job("tide_survey", gauge=gauge) for gauge in ("harbour", "lagoon")}
-    for job_id in jobs.values():
-        admin.until_job(job_id, lambda job: job["progress"]["current"] == ["measure"])
-    admin.up.query("UPDATE dagapp.dag_tasks SET max_deliveries = 1 WHERE status = 'leased'")
+    last = "UPDATE dagapp.dag_tasks SET max_deliveries = 1 WHERE status = 'leased' RETURNING task_id"
+    eventually(lambda: len(admin.up.query(last)) == len(jobs), "two tasks at work")
     with admin.up.child_down("worker"):
         admin.up.query("UPDATE dagapp.dag_tasks SET lease_expires_at = now() WHERE status = 'leased'")
     for job_id in jobs.values():
@@ -288,8 +296,13 @@ def steps_of(visitor: Visitor) -> list[str]:
     return [str(each.get_attribute("data-node")) for each in visitor.page.locator(".graph-step").all()]
 
 
+def job_of(visitor: Visitor) -> str:
+    """Give the job on the page."""
+    (job_id,) = re.findall("/jobs/([0-9a-f]{32})", visitor.page.url)
+    return str(job_id)
+
+
 def events_of(visitor: Visitor, event_type: str, node: str) -> int:
     """Count events of the job on the page."""
-    (job_id,) = re.findall("/jobs/([0-9a-f]{32})", visitor.page.url)
-    answer = visitor.page.request.get(f"{visitor.url}/api/status/job/{job_id}/events?limit=200").json()
+    answer = visitor.page.request.get(f"{visitor.url}/api/status/job/{job_of(visitor)}/events?limit=200").json()
     return sum((each["event_type"], each["node_id"]) == (event_type, node) for each in answer["items"])

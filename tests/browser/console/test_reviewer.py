@@ -90,6 +90,12 @@ def an_operator_cannot_decide(operator: Visitor, admin: Caller, waiting: Waiting
     expect(operator.page.get_by_role("dialog")).to_have_count(0)
     expect(operator.page.get_by_role("button", name=re.compile("Approve|Reject"))).to_have_count(0)
     assert operator.asked("/api/view/preview") == []
+    refused = operator.page.request.post(
+        f"{operator.url}/api/platform/approve",
+        headers={"X-Graticule-Console": "1"},
+        data={"asset_id": waiting.picture, "clearance_level": "public"},
+    )
+    assert refused.status == 403
 
 
 def comes_to_the_review_by_keyboard(reviewer: Visitor, admin: Caller) -> None:
@@ -106,7 +112,7 @@ def comes_to_the_review_by_keyboard(reviewer: Visitor, admin: Caller) -> None:
     expect(rows).to_have_count(2)
     expect(rows.nth(0)).to_contain_text("island / beaches")
     expect(rows.nth(1)).to_contain_text("version 0")  # which it would replace
-    reviewer.examine("queue")
+    reviewer.examine("queue", light="queue.png")
     reviewer.tab_to(reviewer.page.get_by_role("link", name="island / relief"))
     reviewer.page.keyboard.press("Enter")
     reviewer.sees_title("island / relief")
@@ -232,7 +238,8 @@ def what_is_unpublished_is_gone(visitor: Visitor) -> None:
     visitor.button("Unpublish").click()
     dialog = visitor.page.get_by_role("dialog")
     dialog.get_by_role("button", name="Unpublish").click()
-    expect(dialog).to_be_visible()
+    expect(dialog.get_by_label("to confirm")).to_be_focused()
+    assert visitor.asked("POST .*unpublish") == []
     label = dialog.get_by_text(re.compile("^Type [0-9a-f]+ to confirm$"))
     visitor.confirm("Unpublish", lambda _: dialog.get_by_label("to confirm").fill(label.inner_text().split()[1]))
     visitor.sees("This asset was unpublished by admin")

@@ -19,6 +19,8 @@ from tests.unit.services.issuer import AuthorizationServer, issuer_running
 
 LABEL = "Sign in with the survey"
 REFUSED = "status of 401"
+READ_ANEW = "() => document.dispatchEvent(new Event('visibilitychange'))"  # as when the page is shown again
+BROKEN = "ERR_CONNECTION_REFUSED|ERR_CONNECTION_RESET|ERR_INCOMPLETE_CHUNKED|ERR_EMPTY_RESPONSE"
 WRONG_KEY = "gtc_" + "x" * 43
 
 
@@ -53,6 +55,8 @@ def test_signing_in_and_staying_signed_in(
             no_script_can_read_or_add_anything(visitor, admin)
             with visiting(chromium, admin.url, pictures) as reviewer:
                 a_lost_connection_is_told_and_comes_back(visitor, reviewer, admin)
+            what_happens_in_another_window_counts_here(visitor, admin)
+            who_cannot_sign_out_is_told_so(visitor, admin)
             signing_out_leaves_nothing(visitor)
 
     browser.lend(story)
@@ -60,7 +64,7 @@ def test_signing_in_and_staying_signed_in(
 
 def a_wrong_key_is_refused(visitor: Visitor) -> None:
     visitor.sees_title("Graticule")
-    visitor.examine("sign_in")
+    visitor.examine("sign_in", light="sign_in.png")
     with visitor.expecting(REFUSED):
         visitor.sign_in(WRONG_KEY)
         expect(visitor.page.get_by_role("alert")).to_be_visible()
@@ -106,14 +110,18 @@ def a_session_ends_with_its_client(visitor: Visitor, admin: Caller) -> None:
     visitor.sign_in(olaf.key)
     visitor.sees_title("Jobs")
     visitor.sees("olaf-of-operations · Operator")
-    admin.post(f"{ORCHESTRATOR}/clients/olaf-of-operations/disable")
-    key = {"X-API-Key": olaf.key}
-    eventually(lambda: httpx.get(f"{admin.url}/api/status/jobs", headers=key).status_code == 401, "the end of the key")
     with visitor.expecting(REFUSED):
-        visitor.page.get_by_role("link", name="Review").click()
+        admin.post(f"{ORCHESTRATOR}/clients/olaf-of-operations/disable")
+        eventually(lambda: is_refused(olaf), "the end of the key")
+        visitor.tell(READ_ANEW)
         visitor.sees("The session has ended. Sign in again.")
     visitor.sign_in(admin.key)
-    visitor.sees_title("Review")
+    visitor.sees_title("Jobs")
+
+
+def is_refused(caller: Caller) -> bool:
+    answer = httpx.get(f"{caller.url}/api/status/jobs", headers={"X-API-Key": caller.key}, verify=False)
+    return answer.status_code == 401
 
 
 def no_script_can_read_or_add_anything(visitor: Visitor, admin: Caller) -> None:
@@ -144,15 +152,39 @@ def a_lost_connection_is_told_and_comes_back(visitor: Visitor, reviewer: Visitor
     reviewer.sees_title("Review")
     expect(visitor.page.get_by_text("Live", exact=True)).to_be_visible()
     expect(reviewer.page.get_by_text("Every 5 s", exact=True)).to_be_visible()
-    broken = "ERR_CONNECTION_REFUSED|ERR_CONNECTION_RESET|ERR_INCOMPLETE_CHUNKED|ERR_EMPTY_RESPONSE"
-    with visitor.expecting(broken), reviewer.expecting(broken):
+    with visitor.expecting(BROKEN), reviewer.expecting(BROKEN):
         with admin.up.child_down("gateway"):
             for each in (visitor, reviewer):
                 each.sees("The connection is lost.")
+        eventually(admin.up.is_ready, "another gateway")
         for each in (visitor, reviewer):
             expect(each.page.get_by_text("The connection is lost.")).to_have_count(0)
     expect(visitor.page.get_by_text("Live", exact=True)).to_be_visible()
     expect(reviewer.page.get_by_text("Every 5 s", exact=True)).to_be_visible()
+
+
+def what_happens_in_another_window_counts_here(visitor: Visitor, admin: Caller) -> None:
+    """Both have the same cookie: who signs out in one is signed out in the other when it is looked at again."""
+    other = visitor.page.context.new_page()
+    other.goto(visitor.url)
+    other.get_by_role("button", name="Sign out").click()
+    expect(other.get_by_label("API key")).to_be_visible()
+    other.close()
+    with visitor.expecting(REFUSED):
+        visitor.tell(READ_ANEW)
+        visitor.sees("The session has ended. Sign in again.")
+    visitor.sign_in(admin.key)
+    visitor.sees("admin · Admin")
+
+
+def who_cannot_sign_out_is_told_so(visitor: Visitor, admin: Caller) -> None:
+    visitor.settle()
+    with visitor.expecting(BROKEN):
+        with admin.up.child_down("gateway"):
+            visitor.button("Sign out").click()
+            visitor.sees("You are still signed in")
+        eventually(admin.up.is_ready, "another gateway")
+        expect(visitor.page.get_by_text("Live", exact=True)).to_be_visible()
 
 
 def signing_out_leaves_nothing(visitor: Visitor) -> None:

@@ -3,6 +3,7 @@
 import json
 import re
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser as Chromium
-from playwright.sync_api import Locator, Page, Response, ViewportSize, expect
+from playwright.sync_api import Locator, Page, Request, Response, ViewportSize, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from tests.browser.conftest import complaints_of
 
@@ -21,6 +22,7 @@ CONTRAST: Final = ["color-contrast"]
 DESK: Final[ViewportSize] = {"width": 1280, "height": 800}
 PHONE: Final[ViewportSize] = {"width": 390, "height": 844}
 PATIENCE_MS: Final = 20_000
+LIVELY_MS: Final = 4_000  # less than the pause of pages that ask again and again
 FITS_MS: Final = 3_000  # charts are drawn anew for another width
 LOADING: Final = "Loading…"
 MOST_TABS: Final = 80
@@ -55,6 +57,7 @@ class Visitor:
     pictures: Path
     complaints: list[str]
     answers: list[str] = field(default_factory=list)  # status, method and path of each
+    asking: set[Request] = field(default_factory=set)  # what was not answered yet
 
     def open(self, path: str = "/") -> None:
         self.page.goto(f"{self.url}{path}")
@@ -115,9 +118,30 @@ class Visitor:
         """Take complaints of this kind for what the story tells; there has to be one."""
         before = len(self.complaints)
         yield
+        self._until_answered()
         new = self.complaints[before:]
         assert any(re.search(pattern, each) for each in new), new
         self.complaints[before:] = [each for each in new if not re.search(pattern, each)]
+
+    def note_question(self, request: Request) -> None:
+        if request.resource_type != "eventsource":  # which has no end
+            self.asking.add(request)
+
+    def note_answer(self, response: Response) -> None:
+        self.asking.discard(response.request)
+        parts = urlsplit(response.url)
+        query = f"?{parts.query}" if parts.query else ""
+        self.answers.append(f"{response.status} {response.request.method} {parts.path}{query}")
+
+    def note_failure(self, request: Request) -> None:
+        self.asking.discard(request)
+
+    def _until_answered(self) -> None:
+        """Wait for the answers to all that was asked so far: they may be complained of as well."""
+        waited_for = set(self.asking)
+        deadline = time.monotonic() + PATIENCE_MS / 1000
+        while waited_for & self.asking and time.monotonic() < deadline:
+            self.page.wait_for_timeout(20)
 
     @contextmanager
     def timing_tasks(self) -> Iterator[list[float]]:
@@ -186,7 +210,9 @@ def visiting(chromium: Chromium, url: str, pictures: Path, **options: Any) -> It
         context.set_default_timeout(PATIENCE_MS)
         page = context.new_page()
         visitor = Visitor(page, url, pictures, complaints_of(page, url))
-        page.on("response", lambda response: visitor.answers.append(_line(response)))
+        page.on("request", visitor.note_question)
+        page.on("response", visitor.note_answer)
+        page.on("requestfailed", visitor.note_failure)
         try:
             yield visitor
         except BaseException as error:
@@ -207,9 +233,3 @@ def _task_times(trace: list[dict[str, Any]]) -> list[float]:
 
 def _sender(event: dict[str, Any]) -> str:
     return str(event["args"].get("chrome_mojo_event_info", {}).get("mojo_interface_tag"))
-
-
-def _line(response: Response) -> str:
-    parts = urlsplit(response.url)
-    query = f"?{parts.query}" if parts.query else ""
-    return f"{response.status} {response.request.method} {parts.path}{query}"
