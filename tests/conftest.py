@@ -33,6 +33,7 @@ from graticule.services.bootstrap import BootstrapService
 
 HOME_VARIABLE = "GRATICULE_TEST_HOME"
 TEMPLATE = "graticule_template"
+POOL_SIZE = 4
 # Nothing here must survive a power cut, so the tests need not wait for the disk. A session that is the first to meet a
 # geometry would have to load PostGIS, which takes longer than to connect; and most tests have sessions of their own.
 QUICK = {
@@ -346,7 +347,9 @@ def empty_databases() -> Iterator[list[TestDatabase]]:
 @pytest.fixture
 async def pool(database: TestDatabase) -> AsyncIterator[Database]:
     """Give a pool of connections that act as the orchestrator."""
-    async with Database(database.url(DatabaseRole.ORCHESTRATOR), DatabaseRole.ORCHESTRATOR, pool_size=4) as opened:
+    async with Database(
+        database.url(DatabaseRole.ORCHESTRATOR), DatabaseRole.ORCHESTRATOR, pool_size=POOL_SIZE
+    ) as opened:
         yield opened
 
 

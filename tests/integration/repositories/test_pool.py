@@ -1,10 +1,12 @@
 """The pool of connections: which one is given out, and how soon one that broke is replaced."""
 
+from contextlib import AsyncExitStack
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg_pool import AsyncConnectionPool
+from tests.conftest import POOL_SIZE
 
 from graticule.core.backoff import LONGEST_SECONDS
 from graticule.core.errors import Unavailable
@@ -18,12 +20,17 @@ async def _pid(connection: Connection) -> int:
     return int(row["pid"])
 
 
+async def _pids(pool: Database) -> set[int]:
+    """Take all connections at once, so that none is on its way any more."""
+    async with AsyncExitStack() as taken:
+        return {await _pid(await taken.enter_async_context(pool.connection())) for _ in range(POOL_SIZE)}
+
+
 async def test_the_connection_that_was_used_last_is_given_out_next(pool: Database) -> None:
-    async with pool.connection() as first, pool.connection() as second:
-        both = {await _pid(first), await _pid(second)}
+    known = await _pids(pool)
     async with pool.connection() as connection:
         last = await _pid(connection)
-    assert last in both
+    assert last in known
     for _ in range(5):
         async with pool.connection() as connection:
             assert await _pid(connection) == last
@@ -32,14 +39,12 @@ async def test_the_connection_that_was_used_last_is_given_out_next(pool: Databas
 async def test_when_one_connection_broke_the_others_are_replaced_before_anyone_uses_them(
     pool: Database, admin: psycopg.AsyncConnection
 ) -> None:
-    async with pool.connection() as first, pool.connection() as second:
-        before = {await _pid(first), await _pid(second)}
+    before = await _pids(pool)
     await admin.execute("SELECT pg_terminate_backend(pid, 5000) FROM unnest(%s::int[]) AS pid", [list(before)])
     with pytest.raises(Unavailable):
         async with pool.connection() as connection:
             await _pid(connection)
-    async with pool.connection() as first, pool.connection() as second:
-        assert before.isdisjoint({await _pid(first), await _pid(second)})
+    assert before.isdisjoint(await _pids(pool))
 
 
 async def test_a_server_that_is_back_after_a_long_time_is_found_within_seconds() -> None:
