@@ -22,6 +22,7 @@ from graticule.cli.demo_island import Island
 TILE = "/tiles/WebMercatorQuad/11/675/939.png"  # in the middle of the island
 REASON = "The beaches of the north are missing. Send them all."
 FOR_OPERATORS = "/api/(proxy|admin|status)/"
+NEXT_FRAMES = "() => new Promise((shown) => requestAnimationFrame(() => requestAnimationFrame(shown)))"
 CLOSE = 5  # of 255, in the mean
 
 
@@ -258,7 +259,7 @@ def idle(frames: Locator) -> None:
 def drawn(visitor: Visitor, frame: Locator) -> Picture:
     """Give what a map shows once all of it is drawn."""
     expect(visitor.page.locator(".map-frame").first).to_be_visible()
-    visitor.page.wait_for_timeout(100)  # what was changed is handed to the map with the next frame
+    visitor.tell(NEXT_FRAMES)  # by then the map knows what was changed
     idle(visitor.page.locator(".map-frame"))
     return decoded(frame.screenshot(animations="disabled"))
 
