@@ -91,7 +91,9 @@ async def test_a_result_of_which_nobody_told_is_found_by_the_poll(new_instance: 
 
 async def test_without_word_and_without_poll_nothing_is_looked_at(new_instance: NewInstance) -> None:
     """The opposite of the two above: else they would prove nothing."""
-    async with new_instance(ECHO).running() as instance:
+    instance = new_instance(ECHO)
+    instance.looks_away()
+    async with instance.running():
         job_id = await instance.submit()
         await instance.report(await instance.task_of(job_id, "a"), output="untold")
         await asyncio.sleep(0.5)
