@@ -8,7 +8,7 @@ import math
 import re
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote, urlencode
 
 from pydantic import AfterValidator, AliasChoices, AnyHttpUrl, Field, Secret, SecretStr, ValidationInfo, field_validator
@@ -17,6 +17,10 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 from graticule.core.audience import Audience
 from graticule.core.errors import ConfigurationError
 from graticule.core.log_format import LogFormat
+
+# What stands for the password of a login whose password is a token of Entra ID. Whoever connects puts the token of that
+# moment in its place: see `graticule.repositories.login`.
+TOKEN_FOR_PASSWORD: Final = "token-of-the-identity"  # noqa: S105 - nobody's
 
 
 class RunMode(StrEnum):
@@ -27,6 +31,20 @@ class RunMode(StrEnum):
     GATEWAY = "gateway"
     WORKER = "worker"
     SERVE = "serve"
+
+
+class Transport(StrEnum):
+    """What carries tasks to workers."""
+
+    POSTGRES = "postgres"
+    SERVICEBUS = "servicebus"
+
+
+class StorageKind(StrEnum):
+    """Where containers are."""
+
+    LOCAL = "local"
+    AZURE = "azure"
 
 
 class DatabaseUrl(Secret[str]):
@@ -45,6 +63,20 @@ class DatabaseUrl(Secret[str]):
         if "@" in found.get("host", "") + found.get("dbname", "") or re.search(r"[^\d,]", found.get("port", "")):
             raise ValueError("ambiguous; write special characters of the password percent-encoded (%40 for @)")
         return found
+
+    def by_identity(self) -> "DatabaseUrl":
+        """Give the address whose password is a token, unless it has one of its own; by TLS, unless it says how."""
+        from psycopg.conninfo import make_conninfo  # noqa: PLC0415
+
+        parts = self.parts()
+        if "password" in parts:
+            return self
+        if "user" not in parts:
+            raise ConfigurationError(
+                "USE_MANAGED_IDENTITY is set, and the address of the database does not say as whom to log in.",
+                hint="Name the identity's role in PostgreSQL: POSTGRES_USER, or the user of GRATICULE_DATABASE_URL.",
+            )
+        return DatabaseUrl(make_conninfo("", **{"sslmode": "require", **parts, "password": TOKEN_FOR_PASSWORD}))
 
     def _display(self) -> str:
         try:
@@ -75,6 +107,14 @@ def _tiles_template(value: str) -> str:
     return value
 
 
+def _account_template(value: str) -> str:
+    """Refuse what is no address of storage accounts: blobs are read and written there."""
+    if re.fullmatch(r"https?://[A-Za-z0-9.{}-]+(:\d{1,5})?(/\{account\})?", value) is None or "{account}" not in value:
+        raise ValueError("not an address of accounts; write https://{account}.blob.core.windows.net")
+    return value
+
+
+AccountTemplate = Annotated[str, AfterValidator(_account_template)]
 TilesTemplate = Annotated[str, Field(max_length=1024), AfterValidator(_tiles_template)]
 ContainerName = Annotated[str, Field(pattern=r"^[A-Za-z0-9$][A-Za-z0-9_.-]{0,62}$")]
 
@@ -117,7 +157,11 @@ class Settings(BaseSettings):
     postgres_db: str = Field("graticule", validation_alias=_either("postgres_db"))
     postgres_user: str | None = Field(None, validation_alias=_either("postgres_user"))
     postgres_password: SecretStr | None = Field(None, validation_alias=_either("postgres_password"))
-    use_managed_identity: bool = Field(False, validation_alias=_either("use_managed_identity"))
+    use_managed_identity: bool = Field(
+        False,
+        validation_alias=_either("use_managed_identity"),
+        description="Logins without a password show a token of the process's identity in Azure instead.",
+    )
     database_pool_size: int = Field(10, ge=1, le=200)
     database_timeout_seconds: float = Field(5.0, gt=0, le=300, description="How long to wait for a connection.")
 
@@ -240,13 +284,41 @@ class Settings(BaseSettings):
         "", description="Folders outside of the storage, separated like PATH's, from which sources may be read."
     )
 
-    # Azure
-    service_bus_fqdn: str | None = Field(None, validation_alias=_either("service_bus_fqdn"))
-    service_bus_namespace: str | None = Field(None, validation_alias=_either("service_bus_namespace"))
-    service_bus_connection_string: SecretStr | None = Field(
-        None, validation_alias=_either("service_bus_connection_string")
+    storage: StorageKind = Field(StorageKind.LOCAL, description="Where containers are: folders, or Azure Blob.")
+
+    # The transport of tasks, and of jobs that are asked for by message
+    transport: Transport = Field(Transport.POSTGRES, description="What carries tasks to workers.")
+    service_bus_fqdn: str | None = Field(
+        None,
+        validation_alias=_either("service_bus_fqdn"),
+        description="The Service Bus namespace, reached with an identity: `name.servicebus.windows.net`.",
     )
-    azure_storage_account_name: str | None = Field(None, validation_alias=_either("azure_storage_account_name"))
+    service_bus_namespace: str | None = Field(
+        None, validation_alias=_either("service_bus_namespace"), description="The same by its name alone."
+    )
+    service_bus_connection_string: SecretStr | None = Field(
+        None,
+        validation_alias=_either("service_bus_connection_string"),
+        description="The namespace with a key, instead of an identity.",
+    )
+    service_bus_message_seconds: int = Field(
+        86_400, ge=60, le=14 * 86_400, description="How long the broker keeps a message that nobody takes."
+    )
+
+    # Azure Blob Storage
+    azure_storage_account_name: str | None = Field(
+        None,
+        validation_alias=_either("azure_storage_account_name"),
+        description="The account of all containers that `azure_storage_accounts` does not name.",
+    )
+    azure_storage_accounts: Annotated[dict[str, str], NoDecode] = Field(
+        default_factory=dict, description="Containers that have an account of their own: `bronze=name,external=other`."
+    )
+    azure_storage_endpoint: AccountTemplate = Field(
+        "https://{account}.blob.core.windows.net",
+        description="Where an account is reached; other clouds and emulators have others.",
+    )
+    azure_storage_key: SecretStr | None = Field(None, description="The key of the accounts, instead of an identity.")
 
     # Azure Data Factory
     adf_subscription_id: str | None = Field(None, description="The subscription of the factory that copies blobs.")
@@ -275,7 +347,7 @@ class Settings(BaseSettings):
     def _upper(cls, value: Any) -> Any:
         return value.upper() if isinstance(value, str) else value
 
-    @field_validator("queue_dispatch_timeouts", "proxy_targets", mode="before")
+    @field_validator("queue_dispatch_timeouts", "proxy_targets", "azure_storage_accounts", mode="before")
     @classmethod
     def _pairs(cls, value: Any) -> Any:
         if not isinstance(value, str):
@@ -328,14 +400,17 @@ class Settings(BaseSettings):
     @property
     def external_database(self) -> DatabaseUrl | None:
         """The address of an existing server, or None when the embedded one is meant."""
-        if self.use_managed_identity and (self.postgres_host or self.database_url):
-            raise ConfigurationError(
-                "USE_MANAGED_IDENTITY is set, and this version cannot log in to PostgreSQL with an identity.",
-                hint="Unset it and give a password, or a GRATICULE_DATABASE_URL with one.",
-            )
         if self.database_url is not None:
-            return self.database_url
-        return DatabaseUrl(self._composed_url()) if self.postgres_host else None
+            return self._logged_in(self.database_url)
+        return self._logged_in(DatabaseUrl(self._composed_url())) if self.postgres_host else None
+
+    @property
+    def owner_database(self) -> DatabaseUrl | None:
+        """The address by which the schema is changed, or None when that is the embedded server's."""
+        return self._logged_in(self.owner_database_url) if self.owner_database_url else self.external_database
+
+    def _logged_in(self, address: DatabaseUrl) -> DatabaseUrl:
+        return address.by_identity() if self.use_managed_identity else address
 
     def _composed_url(self) -> str:
         query = {"host": str(self.postgres_host), "port": str(self.postgres_port)}

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from psycopg.conninfo import conninfo_to_dict
 from pydantic import ValidationError
 
-from graticule.config import RunMode, Settings
+from graticule.config import TOKEN_FOR_PASSWORD, RunMode, Settings
 from graticule.core.errors import ConfigurationError
 from graticule.core.log_format import LogFormat
 
@@ -193,11 +193,48 @@ def test_an_address_wins_over_its_parts() -> None:
     assert conninfo_to_dict(found.get_secret_value()) == {"host": "h1", "dbname": "db1"}
 
 
-def test_a_managed_identity_is_refused_clearly_while_it_cannot_be_used() -> None:
+TOKEN = {"sslmode": "require", "password": TOKEN_FOR_PASSWORD}
+
+
+@pytest.mark.parametrize(
+    ("variables", "found"),
+    [
+        ({"POSTGRES_HOST": "h", "POSTGRES_USER": "gateway"}, {"host": "h", "port": "5432", "user": "gateway", **TOKEN}),
+        ({"GRATICULE_DATABASE_URL": "postgresql://gateway@h"}, {"host": "h", "user": "gateway", **TOKEN}),
+        (
+            {"GRATICULE_DATABASE_URL": "host=h user=gateway sslmode=verify-full"},
+            {"host": "h", "user": "gateway", **TOKEN, "sslmode": "verify-full"},
+        ),
+        ({"GRATICULE_DATABASE_URL": "postgresql://a:own@h"}, {"host": "h", "user": "a", "password": "own"}),
+    ],
+)
+def test_with_an_identity_a_token_stands_for_the_password_that_is_not_given(
+    variables: dict[str, str], found: dict[str, str]
+) -> None:
+    with environment(USE_MANAGED_IDENTITY="true", **variables):
+        address = Settings().external_database
+    assert address
+    parts = address.parts()
+    parts.pop("dbname", None)
+    assert parts == found
+    with environment(USE_MANAGED_IDENTITY="true", GRATICULE_DATABASE_URL=address.get_secret_value()):
+        assert Settings().external_database == address  # as a process is told by the one that starts it
+    assert TOKEN_FOR_PASSWORD not in f"{address} {address!r}"
+
+
+def test_the_login_that_changes_the_schema_is_another_identity_or_the_same() -> None:
+    with environment(USE_MANAGED_IDENTITY="true", GRATICULE_DATABASE_URL="postgresql://app@h/d"):
+        assert Settings().owner_database == Settings().external_database
+    with environment(USE_MANAGED_IDENTITY="true", GRATICULE_OWNER_DATABASE_URL="postgresql://owner@h/d"):
+        owner = Settings().owner_database
+    assert owner
+    assert owner.parts() == {"host": "h", "dbname": "d", "user": "owner", **TOKEN}
+
+
+def test_an_identity_without_the_name_of_its_role_is_refused() -> None:
     with environment(USE_MANAGED_IDENTITY="true", POSTGRES_HOST="h"), pytest.raises(ConfigurationError) as refused:
         _ = Settings().external_database
-    assert "USE_MANAGED_IDENTITY" in refused.value.message
-    assert refused.value.hint
+    assert "POSTGRES_USER" in str(refused.value.hint)
 
 
 @pytest.mark.parametrize(("lease", "renew"), [("30", "30"), ("30", "31"), ("20", None), (None, "60")])

@@ -7,12 +7,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Any, Final
 from urllib.parse import quote
 
 import httpx
 from pydantic import JsonValue
 
+from graticule import identity
 from graticule.config import Settings
 from graticule.core.errors import ConfigurationError, InvalidInput, NotFound, Unavailable
 
@@ -136,10 +138,10 @@ async def opened_factory(settings: Settings) -> AsyncIterator[DataFactory | None
             f"Azure Data Factory is configured in part: {', '.join(missing)} is not set.",
             hint="Set all of them in the worker's environment, or none.",
         )
-    scope = f"{endpoint_of(settings)}/.default"
+    identity.azure_credential()  # that its packages are missing is told before anything is begun
+    token = partial(identity.token, f"{endpoint_of(settings)}/.default")
     async with httpx.AsyncClient(timeout=TIMEOUT_SECONDS, trust_env=False) as client:
-        with _Tokens(scope) as tokens:
-            yield DataFactory(settings, client, tokens)
+        yield DataFactory(settings, client, token)
 
 
 def endpoint_of(settings: Settings) -> str:
@@ -148,35 +150,6 @@ def endpoint_of(settings: Settings) -> str:
     if url.scheme != "https" and (url.host or "").strip("[]") not in _LOCAL:
         raise ConfigurationError("GRATICULE_ADF_ENDPOINT must begin with https://.")
     return str(url).rstrip("/")
-
-
-class _Tokens:
-    """Bearer tokens of the process's own identity; the library keeps one until it runs out."""
-
-    def __init__(self, scope: str) -> None:
-        try:
-            from azure.identity import DefaultAzureCredential  # noqa: PLC0415 - of the extra `azure`, and slow
-        except ImportError:
-            raise ConfigurationError(
-                "Azure Data Factory is configured, and the package azure-identity is not installed.",
-                hint="Install graticule[azure].",
-            ) from None
-        self._scope = scope
-        self._credential = DefaultAzureCredential()
-
-    def __enter__(self) -> "_Tokens":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._credential.close()
-
-    def __call__(self) -> str:
-        from azure.core.exceptions import AzureError  # noqa: PLC0415 - of the extra `azure`
-
-        try:
-            return self._credential.get_token(self._scope).token
-        except AzureError as error:
-            raise Unavailable(f"No token for Azure could be had: {error.message[:LONGEST_MESSAGE]}") from None
 
 
 def _run(answer: Mapping[str, Any]) -> Run:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.azure_login import identified
 from tests.integration.handlers.publish.factory_double import TOKEN, Answer, FactoryDouble, factory_double
 from tests.integration.handlers.publish.publisher import Publisher, output
 
@@ -11,10 +12,8 @@ LOST = Answer(0, happens=True)
 
 
 @pytest.fixture
-def factory(publisher: Publisher, monkeypatch: pytest.MonkeyPatch) -> Iterator[FactoryDouble]:
-    with factory_double(publisher.folder) as double:
-        for name, value in double.settings().items():
-            monkeypatch.setenv(name, value)
+def factory(publisher: Publisher) -> Iterator[FactoryDouble]:
+    with factory_double(publisher.folder) as double, identified(double.settings()):
         yield double
 
 

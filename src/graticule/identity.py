@@ -1,0 +1,74 @@
+"""Who this process is to Azure: the identity that it runs under, found as `DefaultAzureCredential` finds it.
+
+Nothing of it is imported until it is needed: an installation without Azure has none of these packages.
+"""
+
+import asyncio
+import threading
+from functools import cache
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from graticule.core.errors import ConfigurationError, Unavailable
+
+if TYPE_CHECKING:
+    from azure.core.credentials import AccessToken, AccessTokenInfo, TokenRequestOptions
+    from azure.identity import DefaultAzureCredential
+
+
+_asking = threading.Lock()  # connections that begin together need one token, and the endpoint bears few requests
+
+
+@cache
+def azure_credential() -> "DefaultAzureCredential":
+    """Give the credential of this process; it keeps its tokens, and renews them in time."""
+    try:
+        from azure.identity import DefaultAzureCredential  # noqa: PLC0415 - the extra is not always installed
+    except ImportError:
+        raise ConfigurationError(
+            "An identity of Azure is asked for, and the packages for it are not installed.",
+            hint="Install graticule[azure], or give a key or a password instead.",
+        ) from None
+    return DefaultAzureCredential()
+
+
+def token(scope: str) -> str:
+    """Give a bearer token; the first one of an hour takes a request."""
+    credential = azure_credential()
+    from azure.core.exceptions import AzureError, ClientAuthenticationError  # noqa: PLC0415 - of the extra, too
+
+    try:
+        with _asking:
+            return credential.get_token(scope).token
+    except ClientAuthenticationError:  # its text tells of every way that was tried, and perhaps too much
+        raise Unavailable(
+            f"No token for {scope} could be had: no identity of this process was found or accepted."
+        ) from None
+    except AzureError:
+        raise Unavailable(f"No token for {scope} could be had: the identity endpoint does not answer.") from None
+
+
+class AsyncCredential:
+    """The credential for clients that await; azure-identity's own asynchronous one would bring aiohttp along."""
+
+    async def get_token(self, *scopes: str, **options: Any) -> "AccessToken":
+        """Give a token."""
+        return await asyncio.to_thread(azure_credential().get_token, *scopes, **options)
+
+    async def get_token_info(self, *scopes: str, options: "TokenRequestOptions | None" = None) -> "AccessTokenInfo":
+        """Give a token, and when to renew it."""
+        return await asyncio.to_thread(azure_credential().get_token_info, *scopes, options=options)
+
+    async def close(self) -> None:
+        """Leave the credential open: the process has one for all."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None = None,
+        error: BaseException | None = None,
+        trace: TracebackType | None = None,
+    ) -> None:
+        await self.close()
