@@ -20,7 +20,9 @@ from psycopg.conninfo import make_conninfo
 from psycopg.types.json import Jsonb
 from pydantic import AliasChoices
 from structlog.dev import ConsoleRenderer, plain_traceback
+from tests.azurite_server import Azurite, stop_azurite
 from tests.folders import new_cluster_folder
+from tests.managed_identity import managed_identity
 
 from graticule.config import Settings
 from graticule.core.models import TABLES, Platform, SchemaDeployment
@@ -69,6 +71,7 @@ END_OTHERS = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE datname = %s AND pid <> pg_backend_pid() AND backend_type = 'client backend'
 """
+ASKED = "asked_for_a_password"  # the role whose members have to prove theirs
 WAYS_IN = (("local", ""), ("host", "all"))
 
 PLAIN = ConsoleRenderer(colors=False, exception_formatter=plain_traceback)
@@ -101,14 +104,20 @@ class SharedCluster:
         await self._spare_passwords(url)
 
     async def _spare_passwords(self, url: str) -> None:
-        """Let everyone in but the owner: to prove a password takes longer than most tests, and few are about that."""
+        """Let everyone in but the owner and the members of `ASKED`.
+
+        To prove a password takes longer than most tests, and few are about that.
+        """
         (rules,) = self._home.rglob("pg_hba.conf")
-        asked = "".join(f"{way} all {DatabaseRole.OWNER} {whence} scram-sha-256\n" for way, whence in WAYS_IN)
+        users = f"{DatabaseRole.OWNER},+{ASKED}"
+        asked = "".join(f"{way} all {users} {whence} scram-sha-256\n" for way, whence in WAYS_IN)
         rules.write_text(asked + rules.read_text().replace("scram-sha-256", "trust"))
         async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+            await connection.execute(sql.SQL("CREATE ROLE {}").format(sql.Identifier(ASKED)))
             await connection.execute("SELECT pg_reload_conf()")
 
     def stop(self) -> None:
+        stop_azurite(self._home)
         self._runner.run(self._cluster.stop())
         self._runner.close()
         shutil.rmtree(self._home, ignore_errors=True)
@@ -307,6 +316,13 @@ def _counts(connection: psycopg.Connection) -> object:
 
 def _table(model: type[Row]) -> sql.Identifier:
     return sql.Identifier(model.table.schema, model.table.name)
+
+
+@pytest.fixture(scope="session")
+def azurite() -> Iterator[Azurite]:
+    """Give Azure's storage with accounts for the tests of this process; `fresh` gives others."""
+    with managed_identity() as identity:
+        yield Azurite.shared(Path(os.environ[HOME_VARIABLE]), identity)
 
 
 @pytest.fixture

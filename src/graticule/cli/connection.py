@@ -33,10 +33,8 @@ def _no_database(home: Path) -> ConfigurationError:
 
 def owner_url(settings: Settings) -> str | None:
     """Give the address of the login that may change the schema, if one is configured."""
-    if settings.owner_database_url is not None:
-        return settings.owner_database_url.get_secret_value()
-    external = settings.external_database
-    return None if external is None else external.get_secret_value()
+    owner = settings.owner_database
+    return None if owner is None else owner.get_secret_value()
 
 
 @asynccontextmanager

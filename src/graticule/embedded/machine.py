@@ -12,7 +12,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from graticule.config import DatabaseUrl, Settings
-from graticule.core.errors import ConfigurationError
+from graticule.core.errors import ConfigurationError, GraticuleError
 from graticule.embedded.binaries import EVERYWHERE, MINIMUM_VERSION, Binaries, Places, find_binaries
 from graticule.embedded.location import existing_location
 from graticule.embedded.packages import ANY_POSTGIS, contrib_package, postgis_package
@@ -183,6 +183,8 @@ def _asked(address: DatabaseUrl, timeout: float) -> list[Finding]:
         return server_findings(str(address), facts(url, _EXTENSIONS, timeout=timeout))
     except psycopg.Error as error:
         return [_no_database(_without_password(f"{address} does not answer: {error}", url))]
+    except GraticuleError as error:  # no token was to be had for the login
+        return [Finding("database", ok=False, detail=error.message, mend=error.hint)]
 
 
 def _without_password(text: str, url: str) -> str:

@@ -8,6 +8,7 @@ from psycopg import sql
 from psycopg.rows import TupleRow
 
 from graticule.core.errors import Unavailable
+from graticule.repositories.login import with_token_waiting
 from graticule.repositories.queries import load_queries
 
 _QUERIES = load_queries("server.sql", package=__package__)
@@ -59,7 +60,8 @@ async def _created(connection: psycopg.AsyncConnection[TupleRow], name: str) -> 
 
 def facts(url: str, extensions: Collection[str], *, timeout: float) -> ServerFacts:
     """Ask a server for its version and for the extensions that it offers."""
-    with psycopg.connect(url, autocommit=True, connect_timeout=max(2, round(timeout))) as connection:
+    conninfo = with_token_waiting(url)
+    with psycopg.connect(conninfo, autocommit=True, connect_timeout=max(2, round(timeout))) as connection:
         rows = connection.execute(_QUERIES["available_extensions"], {"names": list(extensions)}).fetchall()
         version = connection.info.server_version // 10000
     return ServerFacts(version, frozenset(name for (name,) in rows))

@@ -19,6 +19,7 @@ from graticule.core.fault_points import Commit, Moment, committing, reach
 from graticule.core.table import DatabaseRole
 from graticule.repositories.clock import DatabaseClock
 from graticule.repositories.errors import domain_errors
+from graticule.repositories.login import for_each_connection
 
 Connection = AsyncConnection[DictRow]
 # One plan for all runs of a statement, which goes from the given rows to the table by its index: that is made to look
@@ -97,7 +98,7 @@ class Database:
         self.role = role
         self.clock = clock or DatabaseClock()
         self._pool = _Pool(
-            session_conninfo(url, role, name, by_key=by_key),
+            for_each_connection(session_conninfo(url, role, name, by_key=by_key)),
             kwargs={
                 "row_factory": dict_row,
                 "autocommit": True,

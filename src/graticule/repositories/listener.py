@@ -9,9 +9,11 @@ import psycopg
 from psycopg import AsyncConnection, sql
 
 from graticule.core.backoff import Backoff
+from graticule.core.errors import Unavailable
 from graticule.core.table import DatabaseRole
 from graticule.logs import get_logger
 from graticule.repositories.database import session_conninfo
+from graticule.repositories.login import connected
 from graticule.repositories.queries import load_queries
 
 _log = get_logger(__name__)
@@ -58,20 +60,18 @@ class Listener:
                     async for notify in connection.notifies():
                         yield Heard(notify.channel, notify.payload)
                     _log.warning("the listening connection was closed")
-            except psycopg.OperationalError as error:
+            except (psycopg.OperationalError, Unavailable) as error:  # no answer of the server, or no token for it
                 _log.warning("the listening connection was lost", error=str(error))
             self._on_lost()
             await asyncio.sleep(backoff.next())
 
     async def _connect(self) -> AsyncConnection[tuple[object, ...]]:
         """Connect to the end: a session that is given up half-way stays with the server for a minute."""
-        connecting = asyncio.ensure_future(
-            AsyncConnection.connect(self._conninfo, autocommit=True, connect_timeout=CONNECT_SECONDS)
-        )
+        connecting = asyncio.ensure_future(connected(self._conninfo, autocommit=True, connect_timeout=CONNECT_SECONDS))
         try:
             return await asyncio.shield(connecting)
         except asyncio.CancelledError:
-            with contextlib.suppress(psycopg.Error):
+            with contextlib.suppress(psycopg.Error, Unavailable):
                 await (await connecting).close()
             raise
 

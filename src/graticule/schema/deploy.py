@@ -17,6 +17,7 @@ from graticule.core.models import TABLES
 from graticule.core.table import DatabaseRole, Row
 from graticule.repositories.deployments import DeploymentRepository
 from graticule.repositories.errors import domain_errors
+from graticule.repositories.login import connected
 from graticule.repositories.queries import load_queries
 from graticule.schema import pgstac, serving
 from graticule.schema.catalogue import QUERIES as CATALOGUE
@@ -273,7 +274,7 @@ class DatabaseSchema:
 async def database_schema(url: str, models: Models = TABLES) -> AsyncIterator[DatabaseSchema]:
     """Connect as the login of `url` and give the database's schema."""
     with domain_errors("connect to the database"):
-        connection = await AsyncConnection.connect(url, autocommit=True, connect_timeout=10)
+        connection = await connected(url, autocommit=True, connect_timeout=10)
     async with connection:
         await connection.execute("SET lock_timeout = '60s'")  # another deployment may be under way, but not for ever
         yield DatabaseSchema(connection, url, models)

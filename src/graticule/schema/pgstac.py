@@ -10,6 +10,7 @@ from typing import Any
 from psycopg import AsyncConnection, pq
 
 from graticule.core.errors import ConfigurationError
+from graticule.repositories.login import with_token
 
 ATTEMPTS = 5
 COLLIDED = b"tuple concurrently updated"  # its roles are the server's, and another database's migration alters them
@@ -55,7 +56,7 @@ async def migrate(url: str) -> None:
 async def _run_migration(url: str) -> tuple[int | None, bytes]:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", "pypgstac.pypgstac", "migrate"),
-        env=os.environ | _libpq_environment(url),
+        env=os.environ | _libpq_environment(await with_token(url)),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,

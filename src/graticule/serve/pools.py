@@ -10,6 +10,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from graticule.core.audience import Audience
 from graticule.repositories.database import KEEPALIVES, session_conninfo
+from graticule.repositories.login import password_for_each_connection
 
 CONNECT_SECONDS: Final = 5.0
 Prepare = Callable[[asyncpg.Connection], Awaitable[None]]
@@ -25,6 +26,7 @@ async def opened_pool(
     """
     pool = asyncpg.create_pool(
         _address(url, audience, name),
+        password=password_for_each_connection(url),
         min_size=0,
         max_size=size,
         timeout=CONNECT_SECONDS,
