@@ -5,23 +5,26 @@ import json
 import runpy
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from azure.functions import AsgiFunctionApp, AuthLevel, HttpRequest, HttpResponse
+from fastapi import FastAPI
 from starlette.types import Message, Receive, Scope, Send
+from tests.azure_login import known_identity
 from tests.conftest import TestDatabase
 from tests.integration.gateway.browsers import CONSOLE
-from tests.integration.gateway.front import NOWHERE, address, headers_of, key_of, settings_of
+from tests.integration.gateway.front import FLAT, NOWHERE, address, headers_of, key_of, served, settings_of
 
-from graticule.config import DatabaseUrl
+from graticule.config import DatabaseUrl, Settings
 from graticule.core.errors import ConfigurationError
 from graticule.core.table import DatabaseRole
 from graticule.gateway import functions
 from graticule.gateway.functions import HostedApplication, create_function_app
 
-FOLDER = Path(__file__).parents[3] / "deploy" / "azure" / "functions"
+FOLDER = Path(__file__).parents[3] / "deploy" / "functions"
 Called = Callable[..., Awaitable[HttpResponse]]
 
 
@@ -56,7 +59,7 @@ class Host:
                 **headers,
             },
             params={},
-            body=b"" if body is None else json.dumps(body).encode(),
+            body=body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode(),
         )
         return await self._function(request, None)
 
@@ -67,16 +70,21 @@ class Host:
             self.app.startup_task_done = False  # it would do the same when it is collected, in another loop
 
 
+@asynccontextmanager
+async def hosted(settings: Settings) -> AsyncIterator[Host]:
+    """Run the app as the host does."""
+    host = Host(create_function_app(settings))
+    try:
+        yield host
+    finally:
+        await host.stop()
+
+
 @pytest.fixture
 async def host(database: TestDatabase, tmp_path: Path) -> AsyncIterator[Host]:
-    settings = settings_of(
-        tmp_path,
-        database_url=DatabaseUrl(database.url(DatabaseRole.GATEWAY)),
-        orchestrator_url=address(NOWHERE),
-    )
-    host = Host(create_function_app(settings))
-    yield host
-    await host.stop()
+    url = DatabaseUrl(database.url(DatabaseRole.GATEWAY))
+    async with hosted(settings_of(tmp_path, database_url=url, orchestrator_url=address(NOWHERE))) as running:
+        yield running
 
 
 async def test_requests_are_answered_from_the_database(host: Host) -> None:
@@ -108,23 +116,71 @@ async def test_one_can_sign_in_to_the_console_and_it_is_told_that_nothing_is_liv
     assert [each["platform_id"] for each in json.loads(again.get_body())["items"]] == ["ddh"]
 
 
-async def test_an_answer_keeps_all_cookies_that_it_sets() -> None:
+async def test_data_is_submitted_and_followed_and_streams_are_refused(
+    database: TestDatabase, tmp_path: Path, api: FastAPI
+) -> None:
+    url = DatabaseUrl(database.url(DatabaseRole.GATEWAY))
+    async with served(api) as orchestrator:
+        settings = settings_of(tmp_path, database_url=url, orchestrator_url=address(orchestrator))
+        async with hosted(settings) as host:
+            accepted = await host.ask("partner", "/api/platform/submit", "POST", {**FLAT}, **{"Idempotency-Key": "one"})
+            receipt = json.loads(accepted.get_body())
+            assert (accepted.status_code, receipt["status"]) == (202, "accepted"), receipt
+            status = await host.ask("partner", f"/api/platform/status/{receipt['request_id']}")
+            assert json.loads(status.get_body())["asset_id"] == receipt["asset_id"]
+            refused = await host.ask("partner", "/api/platform/submit", "POST", {**FLAT, "file_name": "../etc/passwd"})
+            assert_problem(refused, 422)
+            stream = await host.ask("operator", "/api/proxy/orchestrator/api/v1/events/stream")
+            assert "in pages" in assert_problem(stream, 422)["hint"]
+
+
+async def test_a_body_that_is_no_text_is_refused_and_too_large_a_one_too(host: Host) -> None:
+    assert_problem(await host.ask("partner", "/api/platform/submit", "POST", bytes(range(256))), 400)
+    assert_problem(await host.ask("partner", "/api/platform/submit", "POST", b" " * (2**20 + 1)), 413)
+
+
+def assert_problem(answer: HttpResponse, status: int) -> dict[str, Any]:
+    """Check that an answer is a problem document, and give it."""
+    problem: dict[str, Any] = json.loads(answer.get_body())
+    assert (answer.status_code, answer.mimetype) == (status, "application/problem+json"), problem
+    assert problem["request_id"] == answer.headers["x-request-id"]
+    return problem
+
+
+async def test_it_logs_in_to_the_database_with_its_identity(database: TestDatabase, tmp_path: Path) -> None:
+    with known_identity(database) as entra:
+        login = entra.settings()
+        settings = settings_of(tmp_path, database_url=login.database_url, use_managed_identity=True)
+        async with hosted(settings) as host:
+            assert (await host.ask("partner", "/api/platforms")).status_code == 200
+            assert entra.endpoint.asked
+
+
+async def test_an_answer_keeps_its_bytes_and_all_cookies_that_it_sets() -> None:
     cookies = ["__Host-a=1; Path=/; Secure", "__Host-b=; Max-Age=0; Path=/; Secure"]
+    tile = bytes(range(256))
+    asked: list[bytes] = []
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
-        await receive()
+        message = await receive()
         if scope["type"] == "lifespan":
             await send({"type": "lifespan.startup.complete"})
             await receive()
             await send({"type": "lifespan.shutdown.complete"})
             return
-        headers = [(b"set-cookie", each.encode()) for each in cookies]
-        await send({"type": "http.response.start", "status": 303, "headers": headers})
-        await send({"type": "http.response.body", "body": b""})
+        asked.append(message["body"])
+        described = {b"content-type": b"application/vnd.mapbox-vector-tile", b"content-encoding": b"br"}
+        headers = [*described.items(), *((b"set-cookie", each.encode()) for each in cookies)]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": tile[:100], "more_body": True})
+        await send({"type": "http.response.body", "body": tile[100:]})
 
     host = Host(AsgiFunctionApp(app=HostedApplication(application), http_auth_level=AuthLevel.ANONYMOUS))
-    headers: Any = (await host.ask(None, "/")).headers
+    answer = await host.ask(None, "/", "POST", tile)
+    headers: Any = answer.headers
+    assert (asked, answer.get_body()) == ([tile], tile)
     assert headers.getlist("set-cookie") == cookies
+    assert (headers["content-type"], headers["content-encoding"]) == ("application/vnd.mapbox-vector-tile", "br")
     await host.stop()
 
 
