@@ -8,7 +8,7 @@ import math
 import re
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import quote, urlencode
 
 from pydantic import AfterValidator, AliasChoices, AnyHttpUrl, Field, Secret, SecretStr, ValidationInfo, field_validator
@@ -17,10 +17,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 from graticule.core.audience import Audience
 from graticule.core.errors import ConfigurationError
 from graticule.core.log_format import LogFormat
-
-# What stands for the password of a login whose password is a token of Entra ID. Whoever connects puts the token of that
-# moment in its place: see `graticule.repositories.login`.
-TOKEN_FOR_PASSWORD: Final = "token-of-the-identity"  # noqa: S105 - nobody's
+from graticule.core.token_login import TOKEN_FOR_PASSWORD
 
 
 class RunMode(StrEnum):

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from psycopg.conninfo import conninfo_to_dict
 from pydantic import ValidationError
 
-from graticule.config import TOKEN_FOR_PASSWORD, RunMode, Settings
+from graticule.config import RunMode, Settings
 from graticule.core.errors import ConfigurationError
 from graticule.core.log_format import LogFormat
+from graticule.core.token_login import TOKEN_FOR_PASSWORD
 
 # alias, GRATICULE_ name, field, two values
 ALIASES = [

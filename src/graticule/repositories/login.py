@@ -11,7 +11,7 @@ from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import TupleRow
 
-from graticule.config import TOKEN_FOR_PASSWORD
+from graticule.core.token_login import TOKEN_FOR_PASSWORD
 from graticule.identity import azure_credential, token
 
 SCOPE: Final = "https://ossrdbms-aad.database.windows.net/.default"
