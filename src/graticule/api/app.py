@@ -9,6 +9,7 @@ from graticule.api import (
     assets,
     bootstrap,
     callbacks,
+    catalogue,
     clients,
     commands,
     dead_letters,
@@ -32,6 +33,7 @@ from graticule.orchestrator.engine import Engine, create_engine
 from graticule.repositories.listener import Listener
 from graticule.services.asset_reading import AssetReader
 from graticule.services.bootstrap import BootstrapService
+from graticule.services.catalogue import CatalogueService
 from graticule.services.clients import ClientService
 from graticule.services.commands import CommandService
 from graticule.services.dead_letters import DeadLetterService
@@ -39,8 +41,10 @@ from graticule.services.deliveries import DeliveryService
 from graticule.services.event_stream import EventStream
 from graticule.services.job_reading import JobReader
 from graticule.services.layer_metadata import LayerMetadataService
+from graticule.services.leases import LeaseService
 from graticule.services.platform_statistics import PlatformStatistics
 from graticule.services.platforms import PlatformService
+from graticule.services.presence import PresenceService
 from graticule.services.publishing import PublishingJobs
 from graticule.services.results import ResultIntake
 from graticule.services.reviews import ReviewService
@@ -48,8 +52,8 @@ from graticule.services.service_addresses import ServiceAddresses
 from graticule.services.service_tokens import ServiceTokens
 from graticule.services.statistics import StatisticsService
 from graticule.services.submissions import SubmissionService
-from graticule.storage.local import LocalStorage
 from graticule.storage.options import StorageOptions
+from graticule.storage.place import storage_of
 
 ROLE = DatabaseRole.ORCHESTRATOR
 ROUTERS = (
@@ -60,6 +64,7 @@ ROUTERS = (
     events.router,
     workflows.router,
     callbacks.router,
+    catalogue.router,
     operations.router,
     stats.router,
     dead_letters.router,
@@ -116,7 +121,10 @@ def _add_services(app: FastAPI, settings: Settings, database_url: str) -> None:
     app.state.jobs = engine.jobs
     app.state.workflows = engine.workflows
     app.state.job_reader = JobReader(database, engine.outputs)
-    app.state.results = ResultIntake(database, LocalStorage(settings.storage_folder))
+    app.state.results = ResultIntake(database, storage_of(settings))
+    app.state.leases = LeaseService(database, settings.worker_lease_seconds)
+    app.state.presences = PresenceService(database)
+    app.state.catalogue = CatalogueService(database)
     app.state.dead_letters = DeadLetterService(database)
     app.state.deliveries = DeliveryService(database, settings)
     app.state.statistics = StatisticsService(database, threshold_seconds=settings.orphan_threshold_seconds)

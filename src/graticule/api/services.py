@@ -6,6 +6,7 @@ from typing import Annotated, cast
 from fastapi import Depends, Request
 
 from graticule.services.asset_reading import AssetReader
+from graticule.services.catalogue import CatalogueService
 from graticule.services.commands import CommandService
 from graticule.services.dead_letters import DeadLetterService
 from graticule.services.deliveries import DeliveryService
@@ -13,8 +14,10 @@ from graticule.services.event_stream import EventStream
 from graticule.services.job_reading import JobReader
 from graticule.services.jobs import JobService
 from graticule.services.layer_metadata import LayerMetadataService
+from graticule.services.leases import LeaseService
 from graticule.services.platform_statistics import PlatformStatistics
 from graticule.services.platforms import PlatformService
+from graticule.services.presence import PresenceService
 from graticule.services.results import ResultIntake
 from graticule.services.reviews import ReviewService
 from graticule.services.statistics import StatisticsService
@@ -48,6 +51,18 @@ def _deliveries(request: Request) -> DeliveryService:
 
 def _results(request: Request) -> ResultIntake:
     return cast("ResultIntake", request.app.state.results)
+
+
+def _leases(request: Request) -> LeaseService:
+    return cast("LeaseService", request.app.state.leases)
+
+
+def _presences(request: Request) -> PresenceService:
+    return cast("PresenceService", request.app.state.presences)
+
+
+def _catalogue(request: Request) -> CatalogueService:
+    return cast("CatalogueService", request.app.state.catalogue)
 
 
 def _events(request: Request) -> EventStream:
@@ -93,6 +108,9 @@ Statistics = Annotated[StatisticsService, Depends(_statistics)]
 DeadLetters = Annotated[DeadLetterService, Depends(_dead_letters)]
 Deliveries = Annotated[DeliveryService, Depends(_deliveries)]
 Results = Annotated[ResultIntake, Depends(_results)]
+Leases = Annotated[LeaseService, Depends(_leases)]
+Presences = Annotated[PresenceService, Depends(_presences)]
+CatalogueWriter = Annotated[CatalogueService, Depends(_catalogue)]
 Events = Annotated[EventStream, Depends(_events)]
 Platforms = Annotated[PlatformService, Depends(_platforms)]
 Metadata = Annotated[LayerMetadataService, Depends(_metadata)]

@@ -18,7 +18,8 @@ from graticule.core.ids import JobId, NodeId, TaskId
 from graticule.storage.blocking import BlockingStorage
 from graticule.storage.protocol import Storage
 
-if TYPE_CHECKING:  # a child process has none, and need not import it
+if TYPE_CHECKING:  # a child process has neither, and need not import them
+    from graticule.handlers.catalogue import Catalogue
     from graticule.repositories.database import Database
 
 
@@ -175,6 +176,7 @@ class HandlerContext(TaskContext):
     storage: Storage
     checkpoint: Checkpoints
     database: "Database | None" = None  # with the rights of a worker: the catalogue, and tables of features
+    catalogue: "Catalogue | None" = None  # where it is not reached in the database
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

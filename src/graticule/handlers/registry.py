@@ -51,6 +51,7 @@ class RegisteredHandler:
     timeout_seconds: int
     params: type[BaseModel] | None
     memory_limit_mb: int | None
+    needs_database: bool = False
 
     @property
     def is_async(self) -> bool:
@@ -75,15 +76,17 @@ def register_handler(
     timeout_seconds: int = DEFAULT_TIMEOUT_SECONDS,
     params: type[BaseModel] | None = None,
     memory_limit_mb: int | None = None,
+    needs_database: bool = False,
 ) -> Callable[[F], F]:
     """Make a function the handler of this name.
 
     `async def` runs in the worker's loop, `def` in a child process. `params` is a model that the parameters
     must fit. `memory_limit_mb` is how much a `def` handler may take beyond what its process has at the start.
+    `needs_database` keeps its tasks from workers that have none: they fail there at once, and for good.
     """
 
     def register(function: F) -> F:
-        _register(RegisteredHandler(name, function, queue, timeout_seconds, params, memory_limit_mb))
+        _register(RegisteredHandler(name, function, queue, timeout_seconds, params, memory_limit_mb, needs_database))
         return function
 
     return register

@@ -46,6 +46,11 @@ class WorkerRepository(Repository[Worker]):
         """Write a heartbeat; False when the row is gone or was closed."""
         return await self._execute("beat_worker", {"worker_id": worker_id}) == 1
 
+    async def announce(self, row: Worker, now: datetime) -> None:
+        """Write a heartbeat, and the row of a worker that has none yet."""
+        if not await self.beat(row.worker_id):
+            await self.insert(row.model_copy(update={"started_at": now, "heartbeat_at": now}))
+
     async def stop(self, worker_id: WorkerId) -> bool:
         """Close the row of a worker that ends."""
         return await self._execute("stop_worker", {"worker_id": worker_id}) == 1

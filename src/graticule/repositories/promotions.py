@@ -1,17 +1,24 @@
 """Holding a prefix of the storage, so that one registration at a time puts files there and catalogues them."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
+from graticule.core.ids import WorkerId
+from graticule.core.models import HeldPrefix
+from graticule.repositories.base import Parameters, Repository
 from graticule.repositories.database import Connection, Database
 from graticule.repositories.errors import domain_errors
 from graticule.repositories.queries import load_queries
+from graticule.repositories.tasks import Delivery
 
 QUERIES = load_queries("promotions.sql")
 SILENT_SECONDS: Final = 1.0  # far less than the minute after which a silent session ends
+_BETWEEN_LOOKS_SECONDS: Final = 0.5
 
 
 class PrefixHold:
@@ -48,6 +55,66 @@ async def holding(database: Database, prefix: str) -> AsyncIterator[PrefixHold]:
     async with database.connection() as connection, connection.transaction():
         with domain_errors("hold the prefix"):
             await connection.execute(QUERIES["hold_prefix"], {"prefix": prefix})
-            row = await (await connection.execute(QUERIES["time_of_holding"])).fetchone()
+            now = await _time_of_holding(connection, prefix)
+        yield PrefixHold(connection, now)
+
+
+async def _time_of_holding(connection: Connection, prefix: str) -> datetime:
+    """Tell since when the prefix is held: it may take a while until a task on another worker is done with it."""
+    while True:
+        row = await (await connection.execute(QUERIES["time_of_holding"], {"prefix": prefix})).fetchone()
         assert row is not None  # noqa: S101 - a SELECT without FROM has one row
-        yield PrefixHold(connection, row["now"])
+        if not row["is_a_tasks"]:
+            now: datetime = row["now"]
+            return now
+        await asyncio.sleep(_BETWEEN_LOOKS_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixHolder:
+    """A task on a worker that does not reach the database, and the prefix that it wants for itself."""
+
+    prefix: str
+    hold_id: str
+    worker_id: WorkerId
+    delivery: Delivery
+
+    def parameters(self, **more: Any) -> dict[str, Any]:
+        """Give it as statements take it."""
+        named = {"task_id": self.delivery.task_id, "delivery_count": self.delivery.delivery_count}
+        return {"prefix": self.prefix, "hold_id": self.hold_id, "worker_id": self.worker_id, **named, **more}
+
+
+class HeldPrefixRepository(Repository[HeldPrefix]):
+    """Holds prefixes for tasks."""
+
+    model = HeldPrefix
+    subject: ClassVar = "held prefix"
+    queries: ClassVar = QUERIES
+
+    async def is_of_worker(self, holder: PrefixHolder) -> bool:
+        """Tell whether the task is in these hands, also if nobody waits for it any more."""
+        return await self._row("is_of_worker", holder.parameters()) is not None
+
+    async def hold(self, holder: PrefixHolder, seconds: float) -> datetime | None:
+        """Hold the prefix, and tell since when; None when another one holds it, or the task is not in these hands."""
+        free = await self._row("try_to_hold_prefix", holder.parameters())
+        if free is None or not free["is_free"]:
+            return None
+        return _time(await self._row("hold_for_task", holder.parameters(seconds=seconds)))
+
+    async def hold_longer(self, holder: PrefixHolder, seconds: float) -> datetime | None:
+        """Go on holding the prefix; None when it was not held, or its time was over."""
+        return _time(await self._row("hold_longer", holder.parameters(seconds=seconds)))
+
+    async def release(self, holder: PrefixHolder) -> None:
+        """Hold the prefix no longer."""
+        await self._execute("release_prefix", holder.parameters())
+
+    async def _row(self, query: str, parameters: Parameters) -> dict[str, Any] | None:
+        with domain_errors("hold the prefix"):
+            return await (await self._connection.execute(self.queries[query], parameters)).fetchone()
+
+
+def _time(row: dict[str, Any] | None) -> datetime | None:
+    return None if row is None else row["now"]

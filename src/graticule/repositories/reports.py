@@ -75,8 +75,23 @@ class ReportRepository:
 
     async def task(self, task_id: TaskId) -> KnownTask | None:
         """Give what a report's task is."""
-        rows = await self._rows("task_status", {"task_id": task_id})
-        return KnownTask(**{**rows[0], "status": MessageStatus(rows[0]["status"])}) if rows else None
+        return (await self.tasks([task_id])).get(task_id)
+
+    async def tasks(self, task_ids: Sequence[TaskId]) -> dict[TaskId, KnownTask]:
+        """Give what the tasks of reports are, those that there are."""
+        rows = await self._rows("task_statuses", {"task_ids": list(task_ids)})
+        return {
+            TaskId(row.pop("task_id")): KnownTask(**{**row, "status": MessageStatus(row["status"])}) for row in rows
+        }
+
+    async def hold_lease(self, reporter: Reporter) -> bool:
+        """Keep a task with its worker until the transaction ends; False when it is no longer there."""
+        given = {
+            "task_id": reporter.task_id,
+            "worker_id": reporter.worker_id,
+            "delivery_count": reporter.delivery_count,
+        }
+        return bool(await self._rows("hold_lease", given))
 
     async def checkpoint(self, task_id: TaskId) -> Checkpoint | None:
         """Give what the last attempt of a task's node has saved."""

@@ -1,7 +1,7 @@
--- What workers report by HTTP. A report counts when its worker holds the task's lease; of a task that another broker
--- carries, which knows who holds it, when it names its worker. A report that names its delivery counts only for that
--- one. A result also counts, as a late one, of a task that was withdrawn in the delivery that it names: its owner notes
--- it and changes nothing. Who reports locks the task, so that of two reports one is the first.
+-- What workers report by HTTP. A report counts when its worker holds the task's lease, whatever carried the task. A
+-- report that names its delivery counts only for that one. A result also counts, as a late one, of a task that was
+-- withdrawn in the delivery that it names: its owner notes it and changes nothing. Who reports locks the task, so that
+-- of two reports one is the first.
 
 -- name: accept_result
 WITH reported AS (
@@ -10,9 +10,7 @@ WITH reported AS (
     WHERE task_id = %(task_id)s
       AND (status = 'leased' AND leased_by = %(worker_id)s::text
            AND (%(delivery_count)s::int IS NULL OR delivery_count = %(delivery_count)s)
-           OR status = 'queued' AND sent_at IS NOT NULL AND %(worker_id)s::text IS NOT NULL
-           OR status = 'withdrawn' AND %(worker_id)s::text IS NOT NULL
-           AND (delivery_count = %(delivery_count)s::int OR sent_at IS NOT NULL))
+           OR status = 'withdrawn' AND %(worker_id)s::text IS NOT NULL AND delivery_count = %(delivery_count)s::int)
     RETURNING task_id, job_id, node_id
 ), written AS (
     INSERT INTO dagapp.dag_task_results (task_id, job_id, node_id, status, output, output_ref, error_message,
@@ -32,9 +30,8 @@ SELECT task_id, (SELECT count(sent) FROM told) AS owners FROM reported;
 WITH reported AS (
     SELECT task_id, job_id, node_id FROM dagapp.dag_tasks
     WHERE task_id = %(task_id)s
-      AND (status = 'leased' AND leased_by = %(worker_id)s::text
-           AND (%(delivery_count)s::int IS NULL OR delivery_count = %(delivery_count)s)
-           OR status = 'queued' AND sent_at IS NOT NULL AND %(worker_id)s::text IS NOT NULL)
+      AND status = 'leased' AND leased_by = %(worker_id)s::text
+      AND (%(delivery_count)s::int IS NULL OR delivery_count = %(delivery_count)s)
     FOR UPDATE
 ), written AS (
     INSERT INTO dagapp.dag_task_results (task_id, job_id, node_id, status, progress, metrics, worker_id)
@@ -51,9 +48,8 @@ SELECT task_id, (SELECT count(sent) FROM told) AS owners FROM reported;
 WITH reported AS (
     SELECT task_id, job_id, node_id FROM dagapp.dag_tasks
     WHERE task_id = %(task_id)s
-      AND (status = 'leased' AND leased_by = %(worker_id)s::text
-           AND (%(delivery_count)s::int IS NULL OR delivery_count = %(delivery_count)s)
-           OR status = 'queued' AND sent_at IS NOT NULL AND %(worker_id)s::text IS NOT NULL)
+      AND status = 'leased' AND leased_by = %(worker_id)s::text
+      AND (%(delivery_count)s::int IS NULL OR delivery_count = %(delivery_count)s)
     FOR UPDATE
 ), saved AS (
     INSERT INTO dagapp.dag_checkpoints (job_id, node_id, task_id, phase, data, artifacts, saved_at)
@@ -72,8 +68,15 @@ WITH reported AS (
 )
 SELECT task_id, (SELECT count(sent) FROM told) AS owners FROM reported;
 
--- name: task_status
-SELECT job_id, node_id, retry_count, status FROM dagapp.dag_tasks WHERE task_id = %(task_id)s;
+-- name: task_statuses
+SELECT task_id, job_id, node_id, retry_count, status FROM dagapp.dag_tasks WHERE task_id = ANY (%(task_ids)s);
+
+-- name: hold_lease
+-- What a worker has others write for it counts only if it holds the task until that is committed. Last of all: whoever
+-- holds the lease keeps the worker from renewing it.
+SELECT task_id FROM dagapp.dag_tasks
+WHERE task_id = %(task_id)s AND delivery_count = %(delivery_count)s AND status = 'leased' AND leased_by = %(worker_id)s
+FOR SHARE;
 
 -- name: checkpoint_of_task
 SELECT checkpoint.*

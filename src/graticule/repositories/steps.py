@@ -98,7 +98,7 @@ class StepRepository:
 
     def __init__(self, connection: Connection, owner_id: OwnerId) -> None:
         self._connection = connection
-        self._owner_id = owner_id
+        self.owner_id = owner_id
 
     # Reading
 
@@ -168,7 +168,7 @@ class StepRepository:
 
     async def add_jobs(self, rows: Sequence[Mapping[str, Any]], now: datetime) -> set[JobId]:
         """Add jobs that belong to the owner in term 1, and give those whose key was free."""
-        found = await self._all("add_jobs", {"rows": document(rows), "owner_id": self._owner_id, "now": now})
+        found = await self._all("add_jobs", {"rows": document(rows), "owner_id": self.owner_id, "now": now})
         return {JobId(job_id) for (job_id,) in found}
 
     async def remove_children(self, rows: Sequence[Row]) -> None:
@@ -205,7 +205,7 @@ class StepRepository:
     def _versions(self, jobs: Iterable[JobRow]) -> dict[str, Any]:
         """Name jobs as they were read."""
         versions = {job.job_id: {"owner_epoch": job.owner_epoch, "updated_at": job.updated_at} for job in jobs}
-        return {"job_ids": [*versions], "versions": document(versions), "owner_id": self._owner_id}
+        return {"job_ids": [*versions], "versions": document(versions), "owner_id": self.owner_id}
 
     async def abandon_children(self, rows: Sequence[Row], now: datetime) -> None:
         """Fail the children under way of fan-outs that were given up."""
@@ -214,7 +214,7 @@ class StepRepository:
     async def note_exports(self, rows: Sequence[Row], now: datetime) -> None:
         """Note what jobs made, or removed, for the public: one after the other, the oldest job first."""
         for row in sorted(rows, key=lambda row: str(row["job_id"])):
-            given = {"rows": document([row]), "job_ids": [row["job_id"]], "owner_id": self._owner_id, "now": now}
+            given = {"rows": document([row]), "job_ids": [row["job_id"]], "owner_id": self.owner_id, "now": now}
             with domain_errors("note an export"):
                 await self._connection.execute(NOTE_EXPORT, given)
 
@@ -233,7 +233,7 @@ class StepRepository:
 
     async def _change(self, query: str, rows: Sequence[Row], **given: Any) -> None:
         if rows:
-            given |= {"rows": document(rows), "job_ids": [*{row["job_id"] for row in rows}], "owner_id": self._owner_id}
+            given |= {"rows": document(rows), "job_ids": [*{row["job_id"] for row in rows}], "owner_id": self.owner_id}
             with domain_errors(query.replace("_", " ")):
                 await self._connection.execute(QUERIES[query], given)
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import orjson
 from pydantic import JsonValue
 
-from graticule.core.ids import JobId, NodeId, TaskId, WorkerId
+from graticule.core.ids import JobId, NodeId, OwnerId, TaskId, WorkerId
 from graticule.core.models import Task
 from graticule.core.models.engine import ResultStatus
 from graticule.core.states import MessageStatus
@@ -41,6 +41,32 @@ class ClaimedTask:
     delivery_count: int
     max_deliveries: int
     priority: int
+    traceparent: str | None
+    available_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class TakenTask:
+    """How a task stands for a worker that asked for its lease."""
+
+    is_held: bool  # False: it has ended, or another worker has it
+    delivery_count: int
+    max_deliveries: int
+    params: dict[str, JsonValue] | None = None  # where they were asked for
+
+
+@dataclass(frozen=True, slots=True)
+class UnsentTask:
+    """A task that a broker is to carry."""
+
+    task_id: TaskId
+    job_id: JobId
+    node_id: NodeId
+    queue: str
+    handler: str
+    params: dict[str, JsonValue]
+    timeout_seconds: int
+    retry_count: int
     traceparent: str | None
     available_at: datetime
 
@@ -120,6 +146,22 @@ class TaskRepository(Repository[Task]):
         }
         claimed = [ClaimedTask(**row) for row in await self._rows("claim_tasks", given)]
         return sorted(claimed, key=lambda task: (-task.priority, task.available_at, task.task_id))
+
+    async def take(
+        self, worker_id: WorkerId, task_ids: Iterable[TaskId], lease_seconds: float, with_params: Iterable[TaskId] = ()
+    ) -> dict[TaskId, TakenTask]:
+        """Lease named tasks that nobody has, and tell how each that exists stands.
+
+        One that this worker holds is told as held, in the delivery that it is.
+        """
+        given = {
+            "worker_id": worker_id,
+            "task_ids": sorted(set(task_ids)),
+            "lease_seconds": lease_seconds,
+            "with_params": list(with_params),
+        }
+        rows = await self._rows("take_tasks", given)
+        return {TaskId(row.pop("task_id")): TakenTask(**row) for row in rows}
 
     async def seconds_to_next(self, queues: Sequence[str]) -> float | None:
         """Tell in how many seconds the first task that waits for its time can be claimed; None when none waits."""
@@ -204,6 +246,19 @@ class TaskRepository(Repository[Task]):
         """
         rows = await self._rows("reap_expired_leases", {"now": now, "limit": limit})
         return [ReapedTask(TaskId(row["task_id"]), MessageStatus(row["status"])) for row in rows]
+
+    async def unsent(self, owner_id: OwnerId, limit: int, *, without: Iterable[str] = ()) -> list[UnsentTask]:
+        """Give tasks of an owner's jobs that no broker has yet, the oldest first, but for the queues `without`."""
+        rows = await self._rows("unsent_tasks", {"owner_id": owner_id, "limit": limit, "without": list(without)})
+        return [UnsentTask(**row) for row in rows]
+
+    async def note_sent(self, task_ids: Iterable[TaskId]) -> None:
+        """Note that a broker has these tasks."""
+        await self._execute("note_sent_tasks", {"task_ids": sorted(task_ids)})
+
+    async def send_again(self, sent_before: datetime) -> int:
+        """Let tasks be sent anew that a broker was given before this time and nobody took; tell how many."""
+        return await self._execute("send_tasks_again", {"sent_before": sent_before})
 
     async def notify(self, queues: Iterable[str]) -> None:
         """Tell the workers of these queues that there are tasks."""

@@ -23,6 +23,27 @@ WHERE task_id = ANY (ARRAY(
 RETURNING task_id, job_id, node_id, queue, handler, params, timeout_seconds, retry_count, delivery_count,
           max_deliveries, priority, traceparent, available_at;
 
+-- name: take_tasks
+-- Named by the messages of a broker. One whose lease ran out waits again, whether or not that was noticed yet. What was
+-- not leased is told as it was before.
+WITH taken AS (
+    UPDATE dagapp.dag_tasks
+    SET status = 'leased', leased_by = %(worker_id)s, delivery_count = delivery_count + 1,
+        lease_expires_at = now() + %(lease_seconds)s * interval '1 second'
+    WHERE task_id = ANY (%(task_ids)s)
+      AND (status::text = 'queued' OR status::text = 'leased' AND lease_expires_at < now())
+    RETURNING task_id, delivery_count, max_deliveries, params
+), held AS (
+    SELECT task_id, true AS is_held, delivery_count, max_deliveries, params FROM taken
+    UNION ALL
+    SELECT task_id, status::text = 'leased' AND leased_by = %(worker_id)s, delivery_count, max_deliveries, params
+    FROM dagapp.dag_tasks
+    WHERE task_id = ANY (%(task_ids)s) AND NOT EXISTS (SELECT FROM taken WHERE taken.task_id = dag_tasks.task_id)
+)
+SELECT task_id, is_held, delivery_count, max_deliveries,
+       CASE WHEN is_held AND task_id = ANY (%(with_params)s::text[]) THEN params END AS params
+FROM held;
+
 -- name: next_available
 -- When the first of the tasks that wait for their time comes up, as seconds from now.
 SELECT extract(epoch FROM min(available_at) - now())::float8 AS seconds
@@ -97,15 +118,19 @@ RETURNING task.task_id;
 -- Back to the queue. A worker that only makes room for others does not bring the task nearer to its last delivery.
 WITH given_back AS (
     UPDATE dagapp.dag_tasks AS task
-    SET status = 'queued', leased_by = NULL, lease_expires_at = NULL,
+    SET status = 'queued', leased_by = NULL, lease_expires_at = NULL, sent_at = NULL,
         delivery_count = task.delivery_count - CASE WHEN %(counts)s THEN 0 ELSE 1 END,
         available_at = CASE WHEN %(delay_seconds)s > 0 THEN now() + %(delay_seconds)s * interval '1 second'
                             ELSE task.available_at END
     WHERE task.task_id = ANY (%(task_ids)s) AND task.status::text = 'leased' AND task.leased_by = %(worker_id)s
       AND task.delivery_count = (%(deliveries)s::jsonb ->> task.task_id)::int
     RETURNING task.task_id, task.queue
+), channels AS (
+    SELECT DISTINCT 'graticule_queue_' || md5(queue) AS channel FROM given_back
+    UNION ALL
+    SELECT 'graticule_outbox' WHERE EXISTS (SELECT FROM given_back)
 ), told AS (
-    SELECT pg_notify('graticule_queue_' || md5(queue), '') AS sent FROM (SELECT DISTINCT queue FROM given_back) AS of_queue
+    SELECT pg_notify(channel, '') AS sent FROM channels
 )
 SELECT task_id, (SELECT count(sent) FROM told) AS queues FROM given_back;
 
@@ -114,7 +139,7 @@ SELECT task_id, (SELECT count(sent) FROM told) AS queues FROM given_back;
 -- not used again.
 WITH given_back AS (
     UPDATE dagapp.dag_tasks
-    SET status = 'queued', leased_by = NULL, lease_expires_at = NULL
+    SET status = 'queued', leased_by = NULL, lease_expires_at = NULL, sent_at = NULL
     WHERE task_id = ANY (ARRAY(
             SELECT task_id FROM dagapp.dag_tasks
             WHERE status = 'leased' AND leased_by = %(worker_id)s AND task_id <> ALL (%(held)s)
@@ -122,8 +147,12 @@ WITH given_back AS (
             FOR UPDATE
         ))
     RETURNING task_id, queue
+), channels AS (
+    SELECT DISTINCT 'graticule_queue_' || md5(queue) AS channel FROM given_back
+    UNION ALL
+    SELECT 'graticule_outbox' WHERE EXISTS (SELECT FROM given_back)
 ), told AS (
-    SELECT pg_notify('graticule_queue_' || md5(queue), '') AS sent FROM (SELECT DISTINCT queue FROM given_back) AS of_queue
+    SELECT pg_notify(channel, '') AS sent FROM channels
 )
 SELECT task_id, (SELECT count(sent) FROM told) AS queues FROM given_back;
 
@@ -152,7 +181,7 @@ WITH moved AS (
     SET status = (CASE WHEN delivery_count >= max_deliveries THEN 'dead' ELSE 'queued' END)::dagapp.message_status,
         dead_reason = CASE WHEN delivery_count >= max_deliveries
                            THEN 'poison task: delivered ' || delivery_count || ' times without a result' END,
-        leased_by = NULL, lease_expires_at = NULL
+        leased_by = NULL, lease_expires_at = NULL, sent_at = NULL
     WHERE task_id = ANY (ARRAY(
             SELECT task_id FROM dagapp.dag_tasks
             WHERE status = 'leased' AND lease_expires_at < coalesce(%(now)s::timestamptz, now())
@@ -167,6 +196,8 @@ WITH moved AS (
 ), channels AS (
     SELECT DISTINCT 'graticule_queue_' || md5(queue) AS channel, '' AS payload FROM moved WHERE status = 'queued'
     UNION
+    SELECT 'graticule_outbox', '' WHERE EXISTS (SELECT FROM moved WHERE status = 'queued')
+    UNION
     SELECT 'graticule_owner_' || md5(job.owner_id), job.job_id
     FROM moved JOIN dagapp.dag_jobs AS job ON job.job_id = moved.job_id
     WHERE moved.status = 'dead' AND job.owner_id IS NOT NULL
@@ -174,6 +205,26 @@ WITH moved AS (
     SELECT pg_notify(channel, payload) AS sent FROM channels
 )
 SELECT task_id, status, (SELECT count(sent) FROM told) AS told FROM moved;
+
+-- name: unsent_tasks
+-- The outbox of a broker. Only the owner of a job sends its tasks: two that do would send each twice.
+SELECT task.task_id, task.job_id, task.node_id, task.queue, task.handler, task.params, task.timeout_seconds,
+       task.retry_count, task.traceparent, task.available_at
+FROM dagapp.dag_tasks AS task JOIN dagapp.dag_jobs AS job USING (job_id)
+WHERE task.status = 'queued' AND task.sent_at IS NULL AND job.owner_id = %(owner_id)s
+  AND task.queue <> ALL (%(without)s::text[])
+ORDER BY task.created_at
+LIMIT %(limit)s;
+
+-- name: note_sent_tasks
+-- One that a worker has taken meanwhile, or that was withdrawn, is not touched.
+UPDATE dagapp.dag_tasks SET sent_at = now()
+WHERE task_id = ANY (%(task_ids)s) AND status::text = 'queued' AND sent_at IS NULL;
+
+-- name: send_tasks_again
+-- The broker has dropped their messages by now.
+UPDATE dagapp.dag_tasks SET sent_at = NULL
+WHERE status = 'queued' AND sent_at < %(sent_before)s;
 
 -- name: dead_tasks
 -- Newest first, keyset paged: the page begins after the row that the cursor names.
@@ -206,7 +257,7 @@ WITH letter AS (
 ), requeued AS (
     UPDATE dagapp.dag_tasks AS task
     SET status = 'queued', dead_reason = NULL, delivery_count = 0, available_at = now(),
-        leased_by = NULL, lease_expires_at = NULL
+        leased_by = NULL, lease_expires_at = NULL, sent_at = NULL
     FROM letter
     WHERE task.task_id = letter.task_id AND letter.status = 'dead' AND letter.is_awaited
     RETURNING task.task_id, task.job_id, task.queue
@@ -215,7 +266,7 @@ WITH letter AS (
     FROM requeued
     WHERE result.job_id = requeued.job_id AND result.task_id = requeued.task_id AND result.processed_at IS NULL
 ), told AS (
-    SELECT pg_notify('graticule_queue_' || md5(queue), '') AS sent FROM requeued
+    SELECT pg_notify('graticule_queue_' || md5(queue), '') AS sent, pg_notify('graticule_outbox', '') FROM requeued
 )
 SELECT CASE WHEN (SELECT count(sent) FROM told) > 0 THEN 'requeued'
             WHEN status = 'dead' AND can_be_resumed THEN 'job_failed'

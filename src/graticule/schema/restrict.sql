@@ -5,7 +5,7 @@ DO $$
 DECLARE
     role_name text;
 BEGIN
-    FOREACH role_name IN ARRAY ARRAY['graticule_orchestrator', 'pgstac_admin', 'pgstac_ingest']
+    FOREACH role_name IN ARRAY ARRAY['pgstac_admin', 'pgstac_ingest']
     LOOP
         IF NOT EXISTS (
             SELECT FROM pg_database, aclexplode(datacl) acl
@@ -20,46 +20,51 @@ BEGIN
     END IF;
 END $$;
 
--- Workers write the STAC catalogue, and nothing else of pgstac. Its role for writers may far more: triggers on all of
--- its tables, which then run as its administrator or as whoever deploys, and statements in its queue likewise. Items
--- are written through their parent, so that no partition is granted, now or later.
+-- Workers write the STAC catalogue, by themselves or by way of an orchestrator, and nothing else of pgstac. Its role for
+-- writers may far more: triggers on all of its tables, which then run as its administrator or as whoever deploys, and
+-- statements in its queue likewise. Items are written through their parent, so that no partition is granted, now or
+-- later.
 DO $$
 DECLARE
+    role_name text;
     wanted record;
 BEGIN
-    IF pg_has_role('graticule_worker', 'pgstac_ingest', 'MEMBER') THEN
-        REVOKE pgstac_ingest FROM graticule_worker;
-    END IF;
-    IF NOT has_schema_privilege('graticule_worker', 'pgstac', 'USAGE') THEN
-        GRANT USAGE ON SCHEMA pgstac TO graticule_worker;
-    END IF;
-    FOR wanted IN
-        SELECT table_name, privilege
-        FROM (VALUES ('collections', 'SELECT, INSERT, UPDATE'), ('items', 'SELECT, INSERT, DELETE'),
-                     ('base_items', 'SELECT, INSERT'), ('partition_stats', 'SELECT, INSERT, UPDATE'),
-                     ('pgstac_settings', 'SELECT'), ('format_item_cache', 'SELECT, DELETE')
-             ) AS granted (table_name, privileges),
-             LATERAL unnest(string_to_array(privileges, ', ')) AS privilege
-        WHERE NOT has_table_privilege('graticule_worker', 'pgstac.' || table_name, privilege)
+    FOREACH role_name IN ARRAY ARRAY['graticule_worker', 'graticule_orchestrator']
     LOOP
-        EXECUTE format('GRANT %s ON pgstac.%I TO graticule_worker', wanted.privilege, wanted.table_name);
+        IF pg_has_role(role_name, 'pgstac_ingest', 'MEMBER') THEN
+            EXECUTE format('REVOKE pgstac_ingest FROM %I', role_name);
+        END IF;
+        IF NOT has_schema_privilege(role_name, 'pgstac', 'USAGE') THEN
+            EXECUTE format('GRANT USAGE ON SCHEMA pgstac TO %I', role_name);
+        END IF;
+        FOR wanted IN
+            SELECT table_name, privilege
+            FROM (VALUES ('collections', 'SELECT, INSERT, UPDATE'), ('items', 'SELECT, INSERT, DELETE'),
+                         ('base_items', 'SELECT, INSERT'), ('partition_stats', 'SELECT, INSERT, UPDATE'),
+                         ('pgstac_settings', 'SELECT'), ('format_item_cache', 'SELECT, DELETE')
+                 ) AS granted (table_name, privileges),
+                 LATERAL unnest(string_to_array(privileges, ', ')) AS privilege
+            WHERE NOT has_table_privilege(role_name, 'pgstac.' || table_name, privilege)
+        LOOP
+            EXECUTE format('GRANT %s ON pgstac.%I TO %I', wanted.privilege, wanted.table_name, role_name);
+        END LOOP;
+        IF NOT has_function_privilege(role_name, 'pgstac.check_partition(text, tstzrange, tstzrange)', 'EXECUTE') THEN
+            EXECUTE format(
+                'GRANT EXECUTE ON FUNCTION pgstac.check_partition(text, tstzrange, tstzrange) TO %I', role_name
+            );
+        END IF;
+        -- Functions that run as pgstac's administrator look for tables among the temporary ones first. Whoever may call
+        -- them must not be able to put one in the way.
+        IF EXISTS (
+            SELECT FROM pg_database, aclexplode(datacl) acl
+            WHERE datname = current_database() AND acl.grantee = role_name::regrole AND acl.privilege_type = 'TEMPORARY'
+        ) THEN
+            EXECUTE format('REVOKE TEMPORARY ON DATABASE %I FROM %I', current_database(), role_name);
+        END IF;
     END LOOP;
-    IF NOT has_function_privilege('graticule_worker', 'pgstac.check_partition(text, tstzrange, tstzrange)', 'EXECUTE')
-    THEN
-        GRANT EXECUTE ON FUNCTION pgstac.check_partition(text, tstzrange, tstzrange) TO graticule_worker;
-    END IF;
-    -- A collection without items goes when its last version is unpublished.
+    -- A collection without items goes when its last version is unpublished, which takes a worker with a database.
     IF NOT has_function_privilege('graticule_worker', 'pgstac.delete_collection(text)', 'EXECUTE') THEN
         GRANT EXECUTE ON FUNCTION pgstac.delete_collection(text) TO graticule_worker;
-    END IF;
-    -- Functions that run as pgstac's administrator look for tables among the temporary ones first. Whoever may call
-    -- them must not be able to put one in the way.
-    IF EXISTS (
-        SELECT FROM pg_database, aclexplode(datacl) acl
-        WHERE datname = current_database() AND acl.grantee = 'graticule_worker'::regrole
-          AND acl.privilege_type = 'TEMPORARY'
-    ) THEN
-        EXECUTE format('REVOKE TEMPORARY ON DATABASE %I FROM graticule_worker', current_database());
     END IF;
 END $$;
 

@@ -1,10 +1,12 @@
 """What workers report by HTTP: results, progress and checkpoints. A report that came before counts once."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Final
 from uuid import uuid4
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
 from graticule.core.errors import InvalidInput, NotFound
 from graticule.core.fault_points import Commit
@@ -16,13 +18,17 @@ from graticule.core.states import MessageStatus
 from graticule.repositories.database import Database
 from graticule.repositories.reports import KnownTask, Reporter, ReportRepository
 from graticule.repositories.steps import document
+from graticule.repositories.tasks import Delivery, FinishedTask, TaskRepository
 from graticule.services.outputs import INLINE_BYTES, INLINE_CHILD_BYTES
-from graticule.storage.local import LocalStorage
+from graticule.storage.protocol import Storage
 
 MOST_ERROR_CHARACTERS: Final = 20_000
 MOST_PROGRESS_BYTES: Final = 16 * 1024
 MOST_METRICS_BYTES: Final = 64 * 1024
 MOST_CHECKPOINT_BYTES: Final = 1024 * 1024
+MOST_RESULTS: Final = 500  # in one request
+
+DeliveryCount = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
 class TaskReport(BaseModel):
@@ -34,7 +40,7 @@ class TaskReport(BaseModel):
     job_id: JobKey | None = None
     node_id: NodeKey | None = None
     worker_id: WorkerKey | None = None
-    delivery_count: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = Field(
+    delivery_count: DeliveryCount | None = Field(
         None, description="The delivery that the worker holds; a report of another one does not count."
     )
 
@@ -44,8 +50,10 @@ class TaskReport(BaseModel):
         return Reporter(self.task_id, self.worker_id, self.delivery_count)
 
 
-class ResultReport(TaskReport):
+class TaskOutcome(BaseModel):
     """How a task went."""
+
+    model_config = ConfigDict(frozen=True)
 
     status: ResultStatus
     output: JsonValue = None
@@ -55,6 +63,35 @@ class ResultReport(TaskReport):
     progress: JsonObject | None = None
     metrics: JsonObject | None = None
     reported_at: Timestamp | None = None
+
+
+class ResultReport(TaskOutcome, TaskReport):
+    """How a task went, by itself."""
+
+
+class HeldTaskResult(TaskOutcome):
+    """How one of several tasks of a worker ended."""
+
+    task_id: TaskKey = Field(examples=["01a1e0340e647089aacb762008f1f8db_validate_0"])
+    delivery_count: DeliveryCount
+
+
+class ResultBatch(BaseModel):
+    """How several tasks of a worker ended; each counts, or does not, by itself."""
+
+    model_config = ConfigDict(frozen=True)
+
+    worker_id: WorkerKey
+    results: list[HeldTaskResult] = Field(min_length=1, max_length=MOST_RESULTS)
+
+    @field_validator("results")
+    @classmethod
+    def _each_once(cls, results: list[HeldTaskResult]) -> list[HeldTaskResult]:
+        if len({result.task_id for result in results}) < len(results):
+            raise ValueError("a task is named twice")
+        if any(result.status is ResultStatus.RUNNING for result in results):
+            raise ValueError("a task that runs has no result yet")
+        return results
 
 
 class ProgressReport(TaskReport):
@@ -87,10 +124,31 @@ class Receipt(BaseModel):
     task: TaskStanding
 
 
+class TaskReceipt(Receipt):
+    """What became of one report of a batch."""
+
+    task_id: TaskId
+
+
+class BatchReceipt(BaseModel):
+    """What became of the reports of a batch, in their order."""
+
+    receipts: list[TaskReceipt]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """An output as its row holds it: a text, or where it is stored."""
+
+    output: str | None
+    output_ref: str | None
+    is_ours: bool = False  # it was stored here, and not by the worker
+
+
 class ResultIntake:
     """Takes reports in."""
 
-    def __init__(self, database: Database, storage: LocalStorage) -> None:
+    def __init__(self, database: Database, storage: Storage) -> None:
         self._database = database
         self._storage = storage
 
@@ -98,26 +156,43 @@ class ResultIntake:
         """Take a result in; one that says "running" is a sign of life."""
         if report.status is ResultStatus.RUNNING:
             return await self._running(report, report.progress, report.metrics)
-        if report.status is ResultStatus.FAILED and not report.error_message:
-            raise InvalidInput("A failed task needs an `error_message`.")
+        _check(report)
         progress, metrics = _progress(report.progress), _metrics(report.metrics)
-        output, output_ref = await self._kept(report)
+        async with self._database.connection() as connection:
+            task = _known(await ReportRepository(connection).task(report.task_id), report.task_id)
+        kept = await self._kept(task, report)
         async with self._database.transaction(Commit.REPORT) as connection:
             reports = ReportRepository(connection)
             accepted = await reports.accept_result(
                 report.reporter,
                 report.status,
-                output=output,
-                output_ref=output_ref,
+                output=kept.output,
+                output_ref=kept.output_ref,
                 error_message=_storable(report.error_message),
                 retryable=report.retryable,
                 progress=progress,
                 metrics=metrics,
             )
             receipt = await _receipt(reports, report, accepted=accepted, standing=TaskStanding.DONE)
-        if output_ref is not None and report.output_ref is None and not accepted:
-            await self._storage.delete(output_ref)
+        if not accepted:
+            await self._drop(kept)
         return receipt
+
+    async def results(self, batch: ResultBatch) -> BatchReceipt:
+        """Take results in, all of them in one statement; of a task that is not this worker's, nothing is changed."""
+        reports = {report.task_id: report for report in batch.results}
+        for report in batch.results:
+            _check(report)
+        async with self._database.connection() as connection:
+            known = await ReportRepository(connection).tasks([*reports])
+        kept = {task_id: await self._kept(task, reports[task_id]) for task_id, task in known.items()}
+        async with self._database.transaction(Commit.REPORT) as connection:
+            finished = [_finished(reports[task_id], each) for task_id, each in kept.items()]
+            accepted = await TaskRepository(connection).finish(batch.worker_id, finished)
+            others = await ReportRepository(connection).tasks([*(reports.keys() - accepted)])
+        for task_id in kept.keys() - accepted:
+            await self._drop(kept[task_id])
+        return BatchReceipt(receipts=[_one_of(task_id, accepted, others) for task_id in reports])
 
     async def progress(self, report: ProgressReport) -> Receipt:
         """Note how far a task is."""
@@ -147,32 +222,62 @@ class ResultIntake:
             accepted = await reports.accept_progress(report.reporter, *told)
             return await _receipt(reports, report, accepted=accepted, standing=TaskStanding.HELD)
 
-    async def _kept(self, report: ResultReport) -> tuple[str | None, str | None]:
+    async def _kept(self, task: KnownTask, report: TaskOutcome) -> _Kept:
         """Give the output as its row holds it: a text, or where it is stored if it is too large for that."""
-        async with self._database.connection() as connection:
-            task = _known(await ReportRepository(connection).task(report.task_id), report.task_id)
         folder = f"outputs/{task.job_id}/"
         if report.output_ref is not None:
             if not report.output_ref.startswith(folder) or ".." in report.output_ref.split("/"):
                 raise InvalidInput(f"`output_ref` must begin with {folder!r}: outputs of a job are stored there.")
             if not await self._storage.exists(report.output_ref):
                 raise InvalidInput(f"There is no file {report.output_ref!r} in the storage of this server.")
-            return None, report.output_ref
+            return _Kept(None, report.output_ref)
         text = _json(report.output)
         limit = INLINE_CHILD_BYTES if "__" in task.node_id else INLINE_BYTES
         if text is None or len(text.encode()) <= limit:
-            return text, None
+            return _Kept(text, None)
         # A name of its own: a report that turns out not to count must not overwrite the output of one that did.
         path = f"{folder}{task.node_id}_{task.retry_count}_{uuid4().hex}.json"
         await self._storage.put(path, text.encode())
-        return None, path
+        return _Kept(None, path, is_ours=True)
+
+    async def _drop(self, kept: _Kept) -> None:
+        if kept.is_ours and kept.output_ref is not None:
+            await self._storage.delete(kept.output_ref)
+
+
+def _check(report: TaskOutcome) -> None:
+    if report.status is ResultStatus.FAILED and not report.error_message:
+        raise InvalidInput("A failed task needs an `error_message`.")
+
+
+def _finished(report: HeldTaskResult, kept: _Kept) -> FinishedTask:
+    return FinishedTask(
+        delivery=Delivery(report.task_id, report.delivery_count),
+        status=report.status,
+        output=kept.output,
+        output_ref=kept.output_ref,
+        error_message=_storable(report.error_message),
+        retryable=report.retryable,
+        metrics=_metrics(report.metrics),
+        progress=_progress(report.progress),
+    )
+
+
+def _one_of(task_id: TaskId, accepted: set[TaskId], others: Mapping[TaskId, KnownTask]) -> TaskReceipt:
+    if task_id in accepted:
+        return TaskReceipt(task_id=task_id, accepted=True, task=TaskStanding.DONE)
+    return TaskReceipt(task_id=task_id, accepted=False, task=_standing(others.get(task_id)))
 
 
 async def _receipt(reports: ReportRepository, report: TaskReport, *, accepted: bool, standing: TaskStanding) -> Receipt:
     if accepted:
         return Receipt(accepted=True, task=standing)
     task = _known(await reports.task(report.task_id), report.task_id)
-    return Receipt(accepted=False, task=_STANDINGS.get(task.status, TaskStanding.LOST))
+    return Receipt(accepted=False, task=_standing(task))
+
+
+def _standing(task: KnownTask | None) -> TaskStanding:
+    return TaskStanding.LOST if task is None else _STANDINGS.get(task.status, TaskStanding.LOST)
 
 
 _STANDINGS: Final = {

@@ -10,6 +10,7 @@ from graticule.core.errors import GraticuleError
 from graticule.core.fault_points import Commit
 from graticule.core.ids import JobId
 from graticule.core.models import Event
+from graticule.handlers.catalogue import DatabaseCatalogue
 from graticule.handlers.outputs.settling import settle
 from graticule.handlers.outputs.staging import remove_scratch
 from graticule.logs import get_logger
@@ -127,7 +128,7 @@ class RetentionService:
     async def _is_scratch_removed(self, name: JobId) -> bool:
         """Remove a working folder; what its job has put elsewhere and nobody has catalogued goes with it."""
         try:
-            is_settled = await settle(self._storage, self._owner, name)
+            is_settled = await settle(self._storage, DatabaseCatalogue(self._owner), name)
             return await remove_scratch(self._storage, name) > 0 or is_settled
         except GraticuleError as error:
             _log.warning("a working folder could not be removed", folder=name, error=str(error))

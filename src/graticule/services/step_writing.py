@@ -4,8 +4,9 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from graticule.core.channels import ASSETS, CALLBACKS, CANCELLED, EVENTS, queue_channel
+from graticule.core.channels import ASSETS, CALLBACKS, CANCELLED, EVENTS, OUTBOX, queue_channel
 from graticule.core.fault_points import Commit, Moment, committing, reach
+from graticule.core.ids import OwnerId
 from graticule.core.models.engine import NodeType, ResultStatus
 from graticule.core.states import NodeStatus
 from graticule.dag.deciding.step import UNDER_WAY
@@ -43,7 +44,7 @@ async def write_decisions(
         Part.OTHER_JOBS: [job.row() for job in decided if not job.moves_job],
         Part.PROCESSED_VERSIONS: [row for job in decided for row in processed_versions(job)],
         Part.CALLBACKS: [row for job in decided for row in _callbacks(job)],
-        Part.NOTIFICATIONS: _notifications(decided),
+        Part.NOTIFICATIONS: _notifications(decided, steps.owner_id),
     }
     jobs = [job.snapshot.job for job in decided]
     removed, started_over = _removed(decided), _started_over(decided)
@@ -198,8 +199,10 @@ def _withdrawn(decided: Sequence[DecidedJob]) -> list[Row]:
     ]
 
 
-def _notifications(decided: Sequence[DecidedJob]) -> list[Row]:
+def _notifications(decided: Sequence[DecidedJob], owner_id: OwnerId) -> list[Row]:
     told = {(queue_channel(queue), "") for job in decided for queue in {task.queue for task in job.decision.tasks}}
+    if told:
+        told.add((OUTBOX, owner_id))
     told |= {(CANCELLED, job.job_id) for job in decided if job.decision.withdraw_all or job.decision.withdraw}
     told |= {(ASSETS, job.work.asset_id) for job in decided if job.work is not None and job.moves_job}
     if any(map(_calls_back, decided)):

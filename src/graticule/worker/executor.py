@@ -1,13 +1,16 @@
 """Runs the handler of a task: in this loop, or in a child process."""
 
 import asyncio
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from graticule.core.errors import GraticuleError
 from graticule.core.models.engine import ResultStatus
+from graticule.handlers.catalogue import Catalogue
 from graticule.handlers.context import HandlerContext
 from graticule.handlers.registry import RegisteredHandler
 from graticule.logs import bound, get_logger
+from graticule.messaging.protocol import TaskMessage
 from graticule.repositories.database import Database
 from graticule.storage.protocol import Storage
 from graticule.worker.checkpoints import CheckpointStore, TaskCheckpoints
@@ -24,6 +27,8 @@ from graticule.worker.pool import ProcessPool
 from graticule.worker.run import Ending, Run
 from graticule.worker.staging import Staging
 
+CatalogueOf = Callable[[TaskMessage], Catalogue]
+
 _log = get_logger(__name__)
 _ENDED: Final = {
     Ending.LOST: "The worker lost the task.",
@@ -32,22 +37,39 @@ _ENDED: Final = {
 _WITHDRAWN: Final = Outcome(ResultStatus.CANCELLED, error_message="The job does not want the task any more.")
 
 
+def runnable(known: Mapping[str, RegisteredHandler], *, has_database: bool) -> list[str]:
+    """Name the handlers whose tasks a worker can run; the others fail here at once."""
+    unable = set() if has_database else {name for name, each in known.items() if each.needs_database}
+    if unable:
+        _log.warning("there is no database: these handlers cannot run here", handlers=sorted(unable))
+    return [name for name in known if name not in unable]
+
+
 class Executor:
     """Runs one task to its outcome."""
 
     def __init__(
-        self, pool: ProcessPool, checkpoints: CheckpointStore, storage: Storage, database: Database | None = None
+        self,
+        pool: ProcessPool,
+        checkpoints: CheckpointStore,
+        storage: Storage,
+        database: Database | None = None,
+        catalogue: CatalogueOf | None = None,
     ) -> None:
+        """Let handlers write the catalogue as `catalogue` says; without it, in the database."""
         self._pool = pool
         self._checkpoints = checkpoints
         self._storage = storage
         self._database = database
+        self._catalogue = catalogue
         self._staging = Staging(database)
 
     async def execute(self, run: Run) -> Outcome:
         """Run the handler; whatever it does, there is an outcome. Only a cancellation of our own goes on."""
         if run.handler is None:
             return failed(f"This worker has no handler {run.message.handler!r}; another one may have it.")
+        if run.handler.needs_database and self._database is None:
+            return failed(_without_database(run.message), retryable=False)
         message = run.message
         with bound(task_id=message.task_id, job_id=message.job_id, node_id=message.node_id):
             outcome = await self._attempt(run, run.handler)
@@ -87,7 +109,15 @@ class Executor:
             storage=self._storage,
             checkpoint=checkpoints,
             database=self._database,
+            catalogue=None if self._catalogue is None else self._catalogue(message),
         )
+
+
+def _without_database(message: TaskMessage) -> str:
+    return (
+        f"{message.handler} needs the database, and this worker has none. Give the node a `queue` that workers with a "
+        f"GRATICULE_DATABASE_URL serve, or set it for the workers of {message.queue}."
+    )
 
 
 def _is_cancelled_from_outside() -> bool:

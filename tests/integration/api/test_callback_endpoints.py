@@ -1,6 +1,8 @@
 """What workers report by HTTP: who may, what counts, and what does not."""
 
 import asyncio
+import json
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -105,12 +107,13 @@ async def test_a_result_does_not_count_when_the_lease_ran_out(
     assert (await stored(connection))[1] == []
 
 
-async def test_a_result_counts_of_a_task_that_another_broker_carries(
+async def test_of_a_task_that_a_broker_carries_only_who_was_given_its_lease_can_report(
     worker: httpx.AsyncClient, connection: Connection
 ) -> None:
-    await add_task(connection, status=MessageStatus.QUEUED, sent_at=rows.NOW, delivery_count=0, **NOT_LEASED)
-    assert await receipt(worker, {**DONE, "worker_id": None}) == (False, "lost")
-    assert await receipt(worker, {**DONE, "delivery_count": 3}) == (True, "done")
+    await add_task(connection, status=MessageStatus.QUEUED, sent_at=rows.NOW, **NOT_LEASED)
+    assert await receipt(worker, DONE) == (False, "lost")
+    assert await receipt(worker, {**HELD, "phase": "one"}, "checkpoint") == (False, "lost")
+    assert (await stored(connection))[1] == []
 
 
 async def test_a_worker_is_told_that_its_task_was_withdrawn_and_its_late_result_is_recorded(
@@ -126,6 +129,59 @@ async def test_a_worker_is_told_that_its_task_was_withdrawn_and_its_late_result_
     assert await receipt(worker, DONE) == (False, "done")
     task, (result,) = await stored(connection)
     assert (task.status, result.status) == (MessageStatus.DONE, ResultStatus.CANCELLED)
+
+
+async def test_results_of_several_tasks_come_together_and_each_counts_by_itself(
+    worker: httpx.AsyncClient, connection: Connection, tmp_path: Path
+) -> None:
+    await add_task(connection)
+    tasks = TaskRepository(connection)
+    lease: dict[str, Any] = {"status": MessageStatus.LEASED, "lease_expires_at": rows.LATER, "delivery_count": 1}
+    for name, changes in {
+        "failed": {"leased_by": "worker-1", **lease},
+        "large": {"leased_by": "worker-1", "node_id": "split__0", **lease},
+        "lost": {"leased_by": "worker-2", **lease},
+        "late": {"status": MessageStatus.WITHDRAWN, "delivery_count": 1},
+    }.items():
+        await tasks.insert(rows.task(name, **changes))
+    large = {"text": "x" * 300_000}
+    told: dict[str, dict[str, Any]] = {
+        "job_node_0": {"output": {"answer": 42}, "metrics": {"seconds": 1.5}},
+        "failed": {"status": "failed", "error_message": "no\0", "retryable": False},
+        "large": {"output": large},
+        "lost": {"output": large},
+        "late": {"status": "cancelled"},
+        "unknown": {},
+    }
+    results = [{"task_id": name, "delivery_count": 1, "status": "completed", **each} for name, each in told.items()]
+    batch = {"worker_id": "worker-1", "results": results}
+    answer = await worker.post(f"{CALLBACKS}/task-results", json=batch)
+    assert answer.status_code == 200, answer.text
+    done = {"accepted": True, "task": "done"}
+    assert answer.json()["receipts"] == [
+        {"task_id": name, **({"accepted": False, "task": "lost"} if name in ("lost", "unknown") else done)}
+        for name in told
+    ]
+    found = {result.task_id: result for result in (await stored(connection))[1]}
+    assert found.keys() == {"job_node_0", "failed", "large", "late"}
+    assert (found["job_node_0"].output, found["job_node_0"].metrics) == ({"answer": 42}, {"seconds": 1.5})
+    assert (found["failed"].error_message, found["failed"].retryable) == ("no\N{REPLACEMENT CHARACTER}", False)
+    path = found["large"].output_ref
+    assert path is not None
+    storage = LocalStorage(tmp_path / "storage")
+    assert json.loads(await storage.get(path)) == large
+    assert [blob.path async for blob in storage.list("outputs/job/")] == [path]  # of what did not count, nothing stays
+    again = (await worker.post(f"{CALLBACKS}/task-results", json=batch)).json()["receipts"]
+    assert [(each["accepted"], each["task"]) for each in again[:2]] == [(False, "done")] * 2
+    assert len((await stored(connection))[1]) == 4
+
+
+async def test_a_batch_that_is_no_batch_of_results_is_refused(worker: httpx.AsyncClient) -> None:
+    done = {"task_id": "t", "delivery_count": 1, "status": "completed"}
+    many = [{**done, "task_id": f"t{number}"} for number in range(501)]
+    for results in ([], [{"status": "completed"}], [{**done, "status": "running"}], [done] * 2, many):
+        answer = await worker.post(f"{CALLBACKS}/task-results", json={"worker_id": "w", "results": results})
+        assert answer.status_code == 422, answer.text
 
 
 async def test_progress_and_signs_of_life_leave_the_task_with_its_worker(

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 from tests.conftest import TestDatabase
-from tests.integration.catalogue.conftest import Task
+from tests.integration.catalogue.conftest import Task, both_ways
 from tests.integration.locks import waiting_for_a_lock
 from tests.unit.handlers.stac.outputs import cog, item_inputs, mosaic, source, tile, tiles_inputs
 from tests.unit.handlers.stac.valid import assert_valid
@@ -126,6 +126,7 @@ def broken_catalogue(ask: psycopg.Connection[Any], collection_id: str) -> Any:
     ask.execute("DROP FUNCTION IF EXISTS public.refuse CASCADE")
 
 
+@both_ways
 async def test_an_output_is_promoted_and_catalogued(
     task: Task, storage: LocalStorage, database: Database, collection_id: str
 ) -> None:
@@ -158,6 +159,7 @@ async def test_a_mosaic_is_catalogued_with_all_its_files(
     assert set(item["assets"]) == {"mosaic", "scheme"}
 
 
+@both_ways
 async def test_a_second_run_changes_nothing_but_when_it_was_written(
     task: Task, storage: LocalStorage, database: Database, collection_id: str
 ) -> None:
@@ -189,6 +191,7 @@ async def test_two_registrations_at_once_both_succeed(
     assert collection["extent"]["temporal"]["interval"] == [["2023-04-05T06:07:08Z", "2030-01-01T00:00:00Z"]]
 
 
+@both_ways
 async def test_if_the_catalogue_cannot_be_written_the_outputs_are_staged_again(
     task: Task, storage: LocalStorage, database: Database, collection_id: str, broken_catalogue: Any
 ) -> None:
@@ -204,6 +207,7 @@ async def test_if_the_catalogue_cannot_be_written_the_outputs_are_staged_again(
     assert await _blobs(storage) == [f"{FINAL}/cogs/scene.tif"]
 
 
+@both_ways
 async def test_a_cancellation_in_between_stages_the_outputs_again(
     task: Task, storage: LocalStorage, database: Database, ask: psycopg.Connection[Any], collection_id: str
 ) -> None:
@@ -222,6 +226,7 @@ async def test_a_cancellation_in_between_stages_the_outputs_again(
     assert await _blobs(storage) == [f"{STAGED}/cogs/scene.tif"]
 
 
+@both_ways
 async def test_a_rerun_that_cannot_be_catalogued_leaves_the_earlier_result_as_it_was(
     task: Task, storage: LocalStorage, database: Database, ask: psycopg.Connection[Any], collection_id: str
 ) -> None:
@@ -274,6 +279,7 @@ async def test_two_attempts_of_one_job_at_once_both_succeed(
         await storage.delete_below("silver/ddh")
 
 
+@both_ways
 async def test_two_jobs_of_one_prefix_take_turns_and_the_files_are_those_of_the_item(
     storage: LocalStorage, task: Task, database: Database, collection_id: str
 ) -> None:
@@ -322,6 +328,7 @@ async def test_a_lost_output_is_not_mistaken_for_what_lies_at_its_place(
         assert await catalogue.collection(collection_id) is None
 
 
+@both_ways
 async def test_the_next_attempt_goes_on_after_one_that_was_killed_while_files_moved(
     task: Task, storage: LocalStorage, collection_id: str
 ) -> None:
@@ -339,12 +346,13 @@ async def test_the_next_attempt_goes_on_after_one_that_was_killed_while_files_mo
     assert await _contents(storage) == {f"{FINAL}/{name}": f"content of {name}".encode() for name in names}
 
 
+@both_ways
 async def test_what_cannot_be_tidied_up_is_no_failure_and_the_next_attempt_does_it(
-    task: Task, storage: LocalStorage, database: Database, collection_id: str, tmp_path: Path
+    task: Task, storage: LocalStorage, collection_id: str, tmp_path: Path
 ) -> None:
     await _stage(storage)
     await storage.put(f"{FINAL}/cogs/orphan.tif", b"of an earlier run")
-    first = _output(await _register(Task(Undeletable(tmp_path), database), collection_id))
+    first = _output(await _register(task.on(Undeletable(tmp_path)), collection_id))
     assert await _blobs(storage) == [
         "silver/12345678/promoted.json",
         f"{FINAL}/cogs/orphan.tif",
@@ -378,6 +386,7 @@ async def test_a_prefix_that_leads_elsewhere_is_refused_for_good(task: Task, col
     assert not result.retryable
 
 
+@both_ways
 async def test_a_collection_is_made_once_and_described_anew(task: Task, database: Database, collection_id: str) -> None:
     async def ensure(**text: Any) -> Any:
         given = {"stac_collection_id": collection_id, "platform_id": "ddh", **text}
@@ -395,6 +404,7 @@ async def test_a_collection_is_made_once_and_described_anew(task: Task, database
     assert (found["title"], found["description"], found["license"]) == ("Second", "Of it.", "other")
 
 
+@both_ways
 async def test_tiles_replace_those_of_before_and_keep_their_date(
     task: Task, database: Database, collection_id: str
 ) -> None:

@@ -198,8 +198,8 @@ async def test_items_of_another_time_find_room(database: Database, collection_id
     assert (found.start, found.end) == (TIMES.at, at)
 
 
-@pytest.mark.parametrize("role", [DatabaseRole.GATEWAY, DatabaseRole.ORCHESTRATOR])
-async def test_only_workers_write_the_catalogue(
+@pytest.mark.parametrize("role", [DatabaseRole.GATEWAY, DatabaseRole.SERVE_INTERNAL])
+async def test_only_workers_and_orchestrators_write_the_catalogue(
     shared_catalogue: TestDatabase, collection_id: str, role: DatabaseRole
 ) -> None:
     async with Database(shared_catalogue.url(role), role) as pool, pool.connection() as connection:

@@ -101,6 +101,7 @@ def _with(start: Callable[..., Awaitable[None]], **changes: Any) -> Callable[[Co
 
 STARTS: Final[dict[str, Callable[[Connection], Awaitable[None]]]] = {
     "queued task": _task,
+    "unsent task": _task,
     "task of a broker": _with(_task, sent_at=NOW),
     "held task": _held_task,
     "task in its last delivery": _with(_held_task, max_deliveries=1),
@@ -125,7 +126,7 @@ LEASE: LiteralString = """
     || ' #' || delivery_count
 """
 TASK_ROW: LiteralString = f"""
-    SELECT concat_ws(' + ', {LEASE},
+    SELECT concat_ws(' + ', {LEASE}, CASE WHEN sent_at IS NOT NULL THEN 'sent' END,
         (SELECT string_agg(
              status || CASE status WHEN 'running' THEN '' ELSE ' by ' || coalesce(worker_id, 'nobody') END, ' + '
              ORDER BY result_id

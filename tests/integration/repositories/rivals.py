@@ -114,6 +114,10 @@ async def _renew(session: Session) -> object:
     return (await session.tasks.renew(ME, [HELD], 60))[TASK]
 
 
+async def _take(session: Session) -> object:
+    return (await session.tasks.take(WorkerId(session.name), [TASK], 60))[TASK].is_held
+
+
 async def _save(session: Session) -> object:
     return await CheckpointRepository(session.connection).save_under_lease(ME, HELD, session.name, {}, [])
 
@@ -124,6 +128,7 @@ def _worker(query: str, run: Run) -> Move:
 
 WORKERS_MOVES: Final[dict[str, Move]] = {
     "claim": _worker("claim_tasks", lambda s: s.tasks.claim(WorkerId(s.name), "q", 9, 60)),
+    "take": _worker("take_tasks", _take),
     "renew": _worker("renew_leases", _renew),
     "finish": _worker("finish_tasks", lambda s: s.tasks.finish(ME, [FinishedTask(HELD, ResultStatus.COMPLETED)])),
     "tell": _worker("report_running", lambda s: s.tasks.report_running(ME, [RunningTask(HELD)])),
@@ -190,6 +195,8 @@ TAKE_LATE = Statement("take_late", lambda s: s.ownership.take_late(OwnerId(s.nam
 CLOSE_DEAD = Statement("close_dead", lambda s: s.ownership.close_dead([OWNER], LATER))
 INSTANCE_MOVES: Final[dict[str, Move]] = {
     "reap": _one("reap_expired_leases", lambda s: s.tasks.reap_expired()),
+    "note sent": _one("note_sent_tasks", lambda s: s.tasks.note_sent([TASK])),
+    "send again": _one("send_tasks_again", lambda s: s.tasks.send_again(LATER)),
     "take orphans": Move((TAKE_ORPHANS,)),
     "take late": Move((TAKE_LATE,)),
     "close dead": Move((CLOSE_DEAD,)),

@@ -13,6 +13,7 @@ from graticule.core.models import (
     Checkpoint,
     Event,
     GeospatialAsset,
+    HeldPrefix,
     Job,
     JobMessage,
     LayerCatalog,
@@ -250,6 +251,14 @@ def _rich_queue() -> list[Row]:
             traceparent="00",
             created_at=NOW,
             **lease,
+        ),
+        HeldPrefix(
+            prefix="p" * 1024,
+            hold_id="h" * 64,
+            task_id=TaskId("t" * 224),
+            worker_id=WorkerId("w"),
+            delivery_count=2**31 - 1,
+            expires_at=ELSEWHERE,
         ),
         result(
             job_id="jöb '1'",

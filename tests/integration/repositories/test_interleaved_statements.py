@@ -124,6 +124,7 @@ PAIRS: Final[list[Pair]] = [
         TASK_ROW,
         alone="""
             claim         | nothing  | overdue by me #1
+            take          | moved    | leased by second #2
             renew         | held     | leased by me #1
             finish        | moved    | done #1 + completed by me
             tell          | moved    | overdue by me #1 + running
@@ -141,6 +142,11 @@ PAIRS: Final[list[Pair]] = [
             requeue       | not_dead | overdue by me #1
         """,
         pairs="""
+            take          | renew         | waits  | lost      | leased by first #2
+            take          | finish        | waits  | nothing   | leased by first #2
+            renew         | take          | waits  | nothing   | leased by me #1
+            finish        | take          | waits  | nothing   | done #1 + completed by me
+
             finish        | finish        | waits  | nothing   | done #1 + completed by me
             finish        | http result   | waits  | nothing   | done #1 + completed by me
             finish        | complete      | waits  | nothing   | done #1 + completed by me
@@ -292,19 +298,35 @@ PAIRS: Final[list[Pair]] = [
         """,
     ),
     *rivalry(
+        "unsent task",
+        TASK_ROW,
+        alone="""
+            take      | moved | leased by second #1
+            note sent | done  | queued #0 + sent
+        """,
+        pairs="""
+            note sent | note sent | waits | done  | queued #0 + sent
+            note sent | take      | waits | moved | leased by second #1 + sent
+            take      | note sent | waits | done  | leased by first #1
+        """,
+    ),
+    *rivalry(
         "task of a broker",
         TASK_ROW,
         alone="""
-            http result   | moved | done #0 + completed by me
-            http progress | moved | queued #0 + running
-            withdraw      | done  | withdrawn #0
+            take        | moved   | leased by second #1 + sent
+            withdraw    | done    | withdrawn #0 + sent
+            send again  | moved   | queued #0
+            http result | nothing | queued #0 + sent
         """,
         pairs="""
-            http result | http result   | waits | nothing | done #0 + completed by me
-            http result | http progress | waits | nothing | done #0 + completed by me
-            http result | withdraw      | waits | done    | done #0 + completed by me
-            withdraw    | http result   | waits | moved   | done #0 + completed by me
-            withdraw    | http progress | waits | nothing | withdrawn #0
+            take       | take        | waits  | nothing | leased by first #1 + sent
+            take       | withdraw    | waits  | done    | withdrawn #1 + sent
+            take       | send again  | waits  | nothing | leased by first #1 + sent
+            take       | http result | passes | nothing | leased by first #1 + sent
+            withdraw   | take        | waits  | nothing | withdrawn #0 + sent
+            send again | take        | waits  | moved   | leased by second #1
+            send again | send again  | waits  | nothing | queued #0
         """,
     ),
     *rivalry(

@@ -16,6 +16,7 @@ from graticule.core.models import (
     TABLES,
     AssetRevision,
     Checkpoint,
+    HeldPrefix,
     LayerCatalog,
     LayerMetadata,
     Orchestrator,
@@ -38,6 +39,16 @@ PROCESS: dict[str, Any] = {
 }
 CHECKPOINT = Checkpoint.model_validate(
     {"job_id": "job", "node_id": "node", "task_id": "t", "phase": "p", "saved_at": NOW}
+)
+HELD_PREFIX = HeldPrefix.model_validate(
+    {
+        "prefix": "p",
+        "hold_id": "h",
+        "task_id": rows.task().task_id,
+        "worker_id": "w",
+        "delivery_count": 1,
+        "expires_at": NOW,
+    }
 )
 REVISION = AssetRevision.model_validate(
     {
@@ -77,6 +88,7 @@ SOUND: list[Row] = [
     rows.result(),
     rows.event(),
     CHECKPOINT,
+    HELD_PREFIX,
     rows.message(),
     rows.callback(),
     ORCHESTRATOR,
@@ -155,6 +167,8 @@ FORBIDDEN: dict[str, list[Row]] = {
     "dag_tasks_dead_has_reason": [changed(TASK, status="dead")],
     "dag_checkpoints_pkey": [CHECKPOINT],
     "dag_checkpoints_job_id_fkey": [changed(CHECKPOINT, job_id="missing")],
+    "dag_held_prefixes_pkey": [HELD_PREFIX],
+    "dag_held_prefixes_task_id_fkey": [changed(HELD_PREFIX, prefix="other", task_id="missing")],
     "dag_job_messages_pkey": [rows.message()],
     "dag_job_messages_priority_range": [changed(MESSAGE, priority=11), changed(MESSAGE, priority=-1)],
     "dag_job_messages_lease_is_whole": [

@@ -15,7 +15,9 @@ from graticule.core.table import DatabaseRole
 from graticule.schema.deploy import database_schema
 
 PRIVILEGES = ("SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER")
-# What a worker may do with the tables of pgstac, and with no other of them.
+# Workers write the catalogue, and orchestrators for those that do not reach the database.
+WRITERS = [DatabaseRole.WORKER, DatabaseRole.ORCHESTRATOR]
+# What they may do with the tables of pgstac, and with no other of them.
 CATALOGUE = {
     "collections": "SIU",
     "items": "SID",
@@ -37,6 +39,7 @@ EXPECTED = {
     "dag_task_results": ("SIUD", "SI"),
     "dag_job_events": ("SID", ""),
     "dag_checkpoints": ("SIUD", "SIU"),
+    "dag_held_prefixes": ("SIUD", "S"),
     "dag_job_messages": ("SIUD", ""),
     "dag_callbacks": ("SIUD", ""),
     "dag_orchestrators": ("SIUD", ""),
@@ -192,14 +195,17 @@ def test_a_service_reads_what_is_meant_for_its_audience_and_no_more(
     assert zones == [("geo" if role is DatabaseRole.SERVE_INTERNAL else "external",)]
 
 
-def test_only_orchestrators_may_make_temporary_tables(ask: psycopg.Connection[TupleRow]) -> None:
+def test_no_process_may_make_temporary_tables(ask: psycopg.Connection[TupleRow]) -> None:
     for role in OTHERS:
         answer = ask.execute("SELECT has_database_privilege(%s, current_database(), 'TEMPORARY')", [role]).fetchone()
-        assert answer == (role is DatabaseRole.ORCHESTRATOR,)
+        assert answer == (False,)
 
 
-def test_a_worker_has_of_the_catalogue_what_it_needs_also_after_it_has_made_a_partition(deployed: TestDatabase) -> None:
-    with psycopg.connect(deployed.url(DatabaseRole.WORKER)) as worker:
+@pytest.mark.parametrize("role", WRITERS)
+def test_who_writes_the_catalogue_has_what_that_needs_also_after_it_has_made_a_partition(
+    deployed: TestDatabase, role: DatabaseRole
+) -> None:
+    with psycopg.connect(deployed.url(role)) as worker:
         worker.execute("SELECT pgstac.upsert_collection(%s::jsonb)", ['{"id": "mine", "type": "Collection"}'])
         made = worker.execute("SELECT pgstac.check_partition('mine', '[2020-01-01, 2020-01-02]', '[2020-01-01,)')")
         assert made.fetchone() is not None
@@ -214,6 +220,16 @@ def test_a_worker_has_of_the_catalogue_what_it_needs_also_after_it_has_made_a_pa
     assert set(found) == wanted
 
 
+def _definers(ask: psycopg.Connection[TupleRow], role: DatabaseRole) -> set[str]:
+    """Give the functions of pgstac that run as its administrator, of those that a role may call."""
+    found = ask.execute(
+        "SELECT oid::regproc::text FROM pg_proc WHERE prosecdef AND prokind <> 'a'"
+        "   AND pronamespace = 'pgstac'::regnamespace AND has_function_privilege(%s, oid, 'EXECUTE')",
+        [role],
+    ).fetchall()
+    return {name for (name,) in found}
+
+
 def test_a_worker_has_nothing_run_as_someone_else(ask: psycopg.Connection[TupleRow]) -> None:
     """It makes functions in geo, so nobody may look for names there, and no table of others may have its triggers."""
     triggers = ask.execute(
@@ -222,11 +238,8 @@ def test_a_worker_has_nothing_run_as_someone_else(ask: psycopg.Connection[TupleR
         "   AND has_table_privilege('graticule_worker', oid, 'TRIGGER, TRUNCATE, REFERENCES')"
     ).fetchall()
     assert triggers == []
-    definers = ask.execute(
-        "SELECT oid::regproc::text FROM pg_proc WHERE prosecdef AND prokind <> 'a'"
-        "   AND pronamespace = 'pgstac'::regnamespace AND has_function_privilege('graticule_worker', oid, 'EXECUTE')"
-    ).fetchall()
-    assert set(definers) == {("pgstac.check_partition",), ("pgstac.delete_collection",)}
+    assert _definers(ask, DatabaseRole.WORKER) == {"pgstac.check_partition", "pgstac.delete_collection"}
+    assert _definers(ask, DatabaseRole.ORCHESTRATOR) == {"pgstac.check_partition"}
     paths = ask.execute(
         "SELECT setting FROM pg_db_role_setting, unnest(setconfig) AS setting WHERE setting LIKE 'search_path=%geo%'"
         " UNION ALL SELECT setting FROM pg_settings WHERE name = 'search_path' AND setting LIKE '%geo%'"
@@ -234,14 +247,15 @@ def test_a_worker_has_nothing_run_as_someone_else(ask: psycopg.Connection[TupleR
     assert paths == []
 
 
-def test_a_worker_that_was_given_all_of_the_catalogue_by_an_earlier_deployment_loses_it(
-    deployed: TestDatabase, ask: psycopg.Connection[TupleRow]
+@pytest.mark.parametrize("role", WRITERS)
+def test_who_was_given_all_of_the_catalogue_by_an_earlier_deployment_loses_it(
+    deployed: TestDatabase, role: DatabaseRole
 ) -> None:
-    worker = "SELECT pg_has_role('graticule_worker', 'pgstac_ingest', 'MEMBER'),"
-    temporary = "has_database_privilege('graticule_worker', current_database(), 'TEMPORARY')"
+    worker = f"SELECT pg_has_role('{role}', 'pgstac_ingest', 'MEMBER'),"
+    temporary = f"has_database_privilege('{role}', current_database(), 'TEMPORARY')"
     with psycopg.connect(deployed.url()) as connection:  # roles are the server's: nothing of this is committed
-        connection.execute("GRANT pgstac_ingest TO graticule_worker")
-        connection.execute(f"GRANT TEMPORARY ON DATABASE {deployed.name} TO graticule_worker".encode())
+        connection.execute(f"GRANT pgstac_ingest TO {role}".encode())
+        connection.execute(f"GRANT TEMPORARY ON DATABASE {deployed.name} TO {role}".encode())
         assert connection.execute(f"{worker} {temporary}".encode()).fetchone() == (True, True)
         connection.execute(files("graticule.schema").joinpath("restrict.sql").read_bytes())
         assert connection.execute(f"{worker} {temporary}".encode()).fetchone() == (False, False)

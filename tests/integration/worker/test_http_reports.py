@@ -1,8 +1,8 @@
 """Results and checkpoints by HTTP, for a worker that is told to."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -14,7 +14,8 @@ from graticule.core.ids import JobId, NodeId, TaskId, WorkerId
 from graticule.core.models.engine import ResultStatus
 from graticule.handlers import Checkpoint
 from graticule.messaging.protocol import TaskMessage
-from graticule.worker.callbacks import CallbackClient, HttpCheckpoints, HttpSink
+from graticule.worker.callbacks.client import CallbackClient
+from graticule.worker.callbacks.reports import HttpCheckpoints, HttpSink
 from graticule.worker.outcome import Outcome, failed
 from graticule.worker.reports import News, Report
 
@@ -26,14 +27,23 @@ class Receiver:
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, str, dict[str, Any], str | None]] = []
-        self.answer: Callable[[], Response] = lambda: httpx_json({"accepted": True, "task": "done"})
+        self.answer: Callable[[], Response] | None = None
+        self.receipt: dict[str, Any] = {"accepted": True, "task": "done"}
         self.app = FastAPI()
         self.app.add_api_route("/api/v1/callbacks/{name}", self.take, methods=["POST", "GET"])
 
     async def take(self, name: str, request: Request) -> Response:
-        body = await request.json() if request.method == "POST" else dict(request.query_params)
+        body: dict[str, Any] = await request.json() if request.method == "POST" else dict(request.query_params)
         self.seen.append((request.method, name, body, request.headers.get("authorization")))
-        return self.answer()
+        if self.answer is not None:
+            return self.answer()
+        receipts = [{"task_id": each["task_id"], **self.receipt} for each in body.get("results", [])]
+        return httpx_json({"receipts": receipts} if receipts else self.receipt)
+
+    @property
+    def results(self) -> list[dict[str, Any]]:
+        """The results that came, whatever they came in."""
+        return [result for _, _, body, _ in self.seen for result in body["results"]]
 
 
 def httpx_json(value: Any, status: int = 200) -> Response:
@@ -58,13 +68,12 @@ async def test_a_result_is_the_message_of_the_contract(receiver: Receiver, clien
     outcome = Outcome(ResultStatus.COMPLETED, output=b'{"a":[1,"\xc3\xa4"]}', metrics='{"m":1}')
     assert await HttpSink(client).finish([Report(MESSAGE, outcome, None, {"done": 1})]) == {"t"}
     ((method, name, body, authorization),) = receiver.seen
-    assert (method, name, authorization) == ("POST", "task-result", "Bearer secret")
-    assert body.pop("reported_at")
-    assert body == {
+    assert (method, name, authorization) == ("POST", "task-results", "Bearer secret")
+    assert body["worker_id"] == "w"
+    (result,) = body["results"]
+    assert result.pop("reported_at")
+    assert result == {
         "task_id": "t",
-        "job_id": "j",
-        "node_id": "n",
-        "worker_id": "w",
         "delivery_count": 2,
         "status": "completed",
         "output": {"a": [1, "ä"]},
@@ -78,8 +87,8 @@ async def test_a_result_is_the_message_of_the_contract(receiver: Receiver, clien
 
 async def test_a_failure_has_its_reason(receiver: Receiver, client: CallbackClient) -> None:
     await HttpSink(client).finish([Report(MESSAGE, failed("no", retryable=False))])
-    body = receiver.seen[0][2]
-    assert (body["status"], body["error_message"], body["retryable"]) == ("failed", "no", False)
+    (result,) = receiver.results
+    assert (result["status"], result["error_message"], result["retryable"]) == ("failed", "no", False)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +103,7 @@ async def test_a_failure_has_its_reason(receiver: Receiver, client: CallbackClie
 async def test_the_answer_tells_whether_the_result_counts(
     receiver: Receiver, client: CallbackClient, answer: dict[str, Any], accepted: bool
 ) -> None:
-    receiver.answer = lambda: httpx_json(answer)
+    receiver.receipt = answer
     assert bool(await HttpSink(client).finish([Report(MESSAGE, failed("no"))])) is accepted
 
 
@@ -111,9 +120,17 @@ async def test_what_can_never_be_accepted_is_told(receiver: Receiver, client: Ca
         await HttpSink(client).finish([Report(MESSAGE, failed("no"))])
 
 
-async def test_a_task_that_is_not_known_is_lost(receiver: Receiver, client: CallbackClient) -> None:
+async def test_results_are_kept_for_an_orchestrator_of_an_earlier_release_until_it_is_replaced(
+    receiver: Receiver, client: CallbackClient
+) -> None:
     receiver.answer = lambda: httpx_json({}, 404)
-    assert await HttpSink(client).finish([Report(MESSAGE, failed("no"))]) == set()
+    with pytest.raises(Unavailable, match="Upgrade orchestrators"):
+        await HttpSink(client).finish([Report(MESSAGE, failed("no"))])
+
+
+async def test_progress_of_a_task_that_is_not_known_is_dropped(receiver: Receiver, client: CallbackClient) -> None:
+    receiver.answer = lambda: httpx_json({}, 404)
+    assert not await client.report("task-progress", MESSAGE, {})
 
 
 async def test_nobody_there_is_no_answer() -> None:
@@ -123,10 +140,21 @@ async def test_nobody_there_is_no_answer() -> None:
     await client.close()
 
 
-async def test_many_are_sent_side_by_side(receiver: Receiver, client: CallbackClient) -> None:
-    reports = [Report(MESSAGE, failed(str(number))) for number in range(50)]
-    await asyncio.wait_for(HttpSink(client).finish(reports), 20)
-    assert {body["error_message"] for _, _, body, _ in receiver.seen} == {str(number) for number in range(50)}
+def _reports(count: int, output: bytes = b"1") -> list[Report]:
+    outcome = Outcome(ResultStatus.COMPLETED, output=output)
+    return [Report(replace(MESSAGE, task_id=TaskId(f"t{number}")), outcome) for number in range(count)]
+
+
+async def test_a_thousand_results_are_two_requests(receiver: Receiver, client: CallbackClient) -> None:
+    accepted = await HttpSink(client).finish(_reports(1000))
+    assert accepted == {f"t{number}" for number in range(1000)}
+    assert [len(body["results"]) for _, _, body, _ in receiver.seen] == [500, 500]
+
+
+async def test_large_results_are_divided_by_their_size(receiver: Receiver, client: CallbackClient) -> None:
+    megabyte = b'"' + b"x" * 1_000_000 + b'"'
+    assert len(await HttpSink(client).finish(_reports(6, megabyte))) == 6
+    assert [len(body["results"]) for _, _, body, _ in receiver.seen] == [4, 2]
 
 
 async def test_progress_that_cannot_be_told_harms_nothing(receiver: Receiver, client: CallbackClient) -> None:

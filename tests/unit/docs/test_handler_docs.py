@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi.routing import APIRoute
 from pydantic import JsonValue
 from tests.unit.docs.pages import blocks, code, codes, file_of, page, table, workflows
 
+from graticule.api import callbacks, catalogue
 from graticule.config import Settings
 from graticule.core.ids import JobId, NodeId, TaskId
 from graticule.core.models.engine import ResultStatus
@@ -26,6 +28,7 @@ from graticule.handlers.context import Checkpoint
 from graticule.messaging.protocol import TaskMessage
 from graticule.services.outputs import INLINE_BYTES, INLINE_CHILD_BYTES
 from graticule.storage.local import LocalStorage
+from graticule.storage.place import StoragePlace
 from graticule.worker import app, leases, outcome, pool, process_output
 from graticule.worker import run as worker_run
 from graticule.worker.executor import Executor
@@ -81,7 +84,7 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         self.storage = LocalStorage(folder / "storage")
         self.checkpoints = KeptCheckpoints()
-        self.pool = ProcessPool(1, ChildSettings(folder / "storage"))
+        self.pool = ProcessPool(1, ChildSettings(StoragePlace(root=folder / "storage")))
         self.last: Run | None = None
 
     async def run(self, handler: str, *, shutdown: bool = False, **params: JsonValue) -> Outcome:
@@ -176,14 +179,31 @@ def test_the_options_of_register_handler() -> None:
         "timeout_seconds": str(given["timeout_seconds"].default),
         "params": "none",
         "memory_limit_mb": "none",
+        "needs_database": str(given["needs_database"].default).lower(),
     }
     assert set(told) == set(given) - {"name"}
+
+
+def test_every_callback_of_a_worker_without_a_database_is_told() -> None:
+    routes = [route for router in (callbacks.router, catalogue.router) for route in router.routes]
+    posts = {str(route.path) for route in routes if isinstance(route, APIRoute) and "POST" in (route.methods or ())}
+    told = {name for row in table(PAGE, "| `POST` below `/api/v1/callbacks` |") for name in codes(row[0])}
+    assert {f"/api/v1/callbacks/{name}" for name in told} == posts - {"/api/v1/callbacks/task-result"}
+
+
+def test_the_handlers_that_need_the_database_are_told() -> None:
+    section = PAGE[PAGE.index("## Workers without a database") :]
+    needing = {name for name, each in registry.handlers().items() if each.needs_database}
+    assert {name for name in needing if f"`{name}`" not in section} == {
+        name for name in needing if name.startswith("publish.")
+    }
+    assert "`publish.*`" in section
 
 
 def test_all_that_a_context_has_is_told() -> None:
     told = {name.split("(")[0] for row in table(PAGE, "| `ctx.` |") for name in codes(row[0])}
     internal = {"signals", "report_progress", "pace"}
-    for context, without in ((HandlerContext, {"staging"}), (ProcessContext, {"database"})):
+    for context, without in ((HandlerContext, {"staging"}), (ProcessContext, {"database", "catalogue"})):
         assert told - without == {name for name in dir(context) if not name.startswith("_")} - internal
 
 

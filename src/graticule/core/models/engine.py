@@ -418,6 +418,25 @@ class Checkpoint(Row):
     saved_at: CreatedAt
 
 
+class HeldPrefix(Row):
+    """A prefix of the storage that a task holds by way of an orchestrator, while it puts its outputs there."""
+
+    table: ClassVar = Table(
+        name="dag_held_prefixes",
+        primary_key=("prefix",),
+        foreign_keys=(ForeignKey(("task_id",), "dag_tasks", ("task_id",), on_delete="CASCADE"),),
+        indexes=(Index(("task_id",)),),
+        grants=granted(orchestrator=FULL, worker=READ),  # a worker with a database waits until it is free
+    )
+
+    prefix: Path
+    hold_id: Short = Field(description="Chosen by whoever asked: of two holds of one task, one is over.")
+    task_id: TaskKey
+    worker_id: WorkerKey
+    delivery_count: int
+    expires_at: Timestamp
+
+
 class JobMessage(Row):
     """A job that was asked for by message and that no orchestrator has taken yet."""
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import ClassVar
 
-from graticule.core.errors import ConfigurationError, GraticuleError, InvalidInput, NotFound
+from graticule.core.errors import GraticuleError, InvalidInput, NotFound
+from graticule.handlers.catalogue import Check, PrefixHold, catalogue_of
 from graticule.handlers.context import HandlerContext
 from graticule.handlers.outputs.settling import settle
 from graticule.handlers.outputs.staging import (
@@ -20,12 +21,10 @@ from graticule.handlers.outputs.staging import (
     staged_sizes,
 )
 from graticule.handlers.result import HandlerResult
-from graticule.handlers.stac.collections import Holding, covering, described_anew, new_collection
-from graticule.handlers.stac.inputs import CollectionText, Registering
+from graticule.handlers.stac.collections import Holding, wanted_collection
+from graticule.handlers.stac.inputs import Registering
 from graticule.handlers.stac.items import Stored, Times, multihash
-from graticule.repositories.catalogue import CatalogueRepository, Document, begin_writing
-from graticule.repositories.database import Connection, Database
-from graticule.repositories.promotions import PrefixHold, holding
+from graticule.repositories.catalogue import Document
 
 
 class _Cancelled(Exception):
@@ -59,9 +58,10 @@ class Registration(ABC):
     def item(self, stored: Mapping[str, Stored], times: Times) -> Document:
         """Give the item, with the blobs as they are stored now."""
 
-    @abstractmethod
-    async def check(self, connection: Connection) -> None:
-        """Refuse what must not be catalogued any more, in the transaction that would write it."""
+    @property
+    def check(self) -> Check | None:
+        """What refuses an output that must not be catalogued any more, in the transaction that would write it."""
+        return None
 
     async def result(self) -> Document | HandlerResult:
         """Register, and give the item, or how it failed; if the catalogue cannot be written, all is staged again."""
@@ -84,14 +84,14 @@ class Registration(ABC):
 
     async def _settle(self) -> None:
         try:
-            await settle(self._ctx.storage, database_of(self._ctx), self._ctx.job_id)
+            await settle(self._ctx.storage, catalogue_of(self._ctx), self._ctx.job_id)
         except GraticuleError as error:
             self._ctx.logger.warning("what was promoted could not be settled", error=str(error))
 
     async def _promoted_and_catalogued(self) -> Document:
         """Do both, or none of them, beside no other registration of this prefix."""
         ctx, given = self._ctx, self._given
-        async with holding(database_of(ctx), checked_prefix(given.blob_prefix)) as hold:
+        async with catalogue_of(ctx).holding(checked_prefix(given.blob_prefix)) as hold:
             self._go_on()
             present = await hold.item(given.stac_collection_id, given.stac_item_id)
             promotion = self._promotion(await self._staged(hold, present), hold.now)
@@ -137,12 +137,8 @@ class Registration(ABC):
         stored = {path: await self._stored(path, checksum) for path, checksum in self.blobs.items()}
         times = times_of(given.datetime or self.dated, present, hold.now)
         item = await asyncio.to_thread(self.item, stored, times)
-        catalogue = await begin_writing(hold.connection)
-        await self.check(hold.connection)
-        await ensure(catalogue, given.stac_collection_id, given.collection, given.platform_id, self.holds)
-        await catalogue.make_room(given.stac_collection_id, times.at, times.at)
-        await catalogue.write_items(given.stac_collection_id, [item])
-        await cover(catalogue, given.stac_collection_id)
+        wanted = wanted_collection(given.stac_collection_id, given.collection, given.platform_id, self.holds)
+        await hold.write(wanted, item, self.check)
         return item
 
     async def _stored(self, path: str, checksum: str | None) -> Stored:
@@ -153,36 +149,7 @@ class Registration(ABC):
             raise _Cancelled
 
 
-async def ensure(
-    catalogue: CatalogueRepository, collection_id: str, text: CollectionText, platform_id: str | None, holds: Holding
-) -> bool:
-    """Make a collection, or say of the one that is there what is new; tell whether it was made."""
-    present = await catalogue.collection(collection_id)
-    if present is None:
-        made = new_collection(collection_id, text, platform_id=platform_id, holds=holds)
-        await catalogue.write_collection(made)
-    elif (changed := described_anew(present, text)) != present:
-        await catalogue.write_collection(changed)
-    return present is None
-
-
-async def cover(catalogue: CatalogueRepository, collection_id: str) -> Document:
-    """Let a collection tell what its items cover."""
-    present = await catalogue.collection(collection_id) or {}
-    covered = covering(present, await catalogue.coverage(collection_id))
-    if covered != present:
-        await catalogue.write_collection(covered)
-    return covered
-
-
 def times_of(dated: datetime | None, present: Document | None, now: datetime) -> Times:
     """Date an item: as asked, or as its source is, or as it was when it was catalogued first."""
     first = datetime.fromisoformat(present["properties"]["datetime"]) if present else now.replace(microsecond=0)
     return Times(dated or first, now)
-
-
-def database_of(ctx: HandlerContext) -> Database:
-    """Give the database with the catalogue."""
-    if ctx.database is None:
-        raise ConfigurationError("This worker has no database, and cannot write the catalogue.")
-    return ctx.database

@@ -1,5 +1,6 @@
 """What becomes of a promotion that is over: finished when its outputs are catalogued, otherwise taken back."""
 
+from graticule.handlers.catalogue import Catalogue
 from graticule.handlers.outputs.staging import (
     finish,
     promotion_of,
@@ -7,12 +8,10 @@ from graticule.handlers.outputs.staging import (
     stage_again,
     staged_sizes,
 )
-from graticule.repositories.database import Database
-from graticule.repositories.promotions import holding
 from graticule.storage.protocol import Storage
 
 
-async def settle(storage: Storage, database: Database, job_id: str) -> bool:
+async def settle(storage: Storage, catalogue: Catalogue, job_id: str) -> bool:
     """Finish or take back what a job has begun to promote, by what the catalogue says now; tell whether there was any.
 
     Several attempts of a job can end at the same time, and a lost one long after the others. So it is looked at under
@@ -21,7 +20,7 @@ async def settle(storage: Storage, database: Database, job_id: str) -> bool:
     begun = await promotion_of(storage, job_id)
     if begun is None:
         return False
-    async with holding(database, begun.blob_prefix) as hold:
+    async with catalogue.holding(begun.blob_prefix) as hold:
         promotion = await promotion_of(storage, job_id)  # another one may have settled it
         if promotion is None:
             return False

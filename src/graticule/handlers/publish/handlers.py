@@ -13,21 +13,21 @@ from graticule.handlers.result import HandlerResult
 QUEUE: Final = "container-tasks"
 
 
-@register_handler("publish.export", queue=QUEUE, timeout_seconds=7200, params=Export)
+@register_handler("publish.export", queue=QUEUE, timeout_seconds=7200, params=Export, needs_database=True)
 async def export(ctx: HandlerContext) -> HandlerResult:
     """Copy an approved revision for the public, and catalogue the copy."""
     result: HandlerResult = await (await _loaded("exporting")).export(ctx)
     return result
 
 
-@register_handler("publish.reverse", queue=QUEUE, timeout_seconds=1800, params=Reverse)
+@register_handler("publish.reverse", queue=QUEUE, timeout_seconds=1800, params=Reverse, needs_database=True)
 async def reverse(ctx: HandlerContext) -> HandlerResult:
     """Remove all copies of a version."""
     result: HandlerResult = await (await _loaded("withdrawing")).reverse(ctx)
     return result
 
 
-@register_handler("publish.unpublish", queue=QUEUE, timeout_seconds=1800, params=Unpublish)
+@register_handler("publish.unpublish", queue=QUEUE, timeout_seconds=1800, params=Unpublish, needs_database=True)
 async def unpublish(ctx: HandlerContext) -> HandlerResult:
     """Remove all copies of an asset's versions, and the versions from the catalogue."""
     result: HandlerResult = await (await _loaded("withdrawing")).unpublish(ctx)

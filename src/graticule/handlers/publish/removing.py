@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from graticule.handlers.publish.inputs import Copy, Version
 from graticule.handlers.publish.pacing import Pace, unbroken
-from graticule.handlers.stac.collections import covering
+from graticule.handlers.stac.coverage import covering
 from graticule.repositories.catalogue import CatalogueRepository
 from graticule.repositories.publications import PublishedItems
 from graticule.storage.protocol import Storage

@@ -7,10 +7,11 @@ from typing import ClassVar, cast
 
 from pydantic import JsonValue
 
+from graticule.handlers.catalogue import catalogue_of
 from graticule.handlers.context import HandlerContext
-from graticule.handlers.outputs.registration import Registration, cover, database_of, ensure, times_of
+from graticule.handlers.outputs.registration import Registration, times_of
 from graticule.handlers.result import HandlerResult
-from graticule.handlers.stac.collections import Holding
+from graticule.handlers.stac.collections import Holding, wanted_collection
 from graticule.handlers.stac.inputs import CollectionInputs, ItemInputs, TilesInputs
 from graticule.handlers.stac.items import (
     DATA,
@@ -22,16 +23,15 @@ from graticule.handlers.stac.items import (
     tile_item_id,
     tile_items,
 )
-from graticule.repositories.catalogue import Document, reading, writing
-from graticule.repositories.database import Connection, Database
+from graticule.handlers.stac.writing import Having
+from graticule.repositories.catalogue import Document
 
 
 async def ensure_collection(ctx: HandlerContext) -> HandlerResult:
     """Let there be a collection, with these texts."""
     given: CollectionInputs = ctx.params
-    async with writing(database_of(ctx)) as catalogue:
-        is_new = await ensure(catalogue, given.stac_collection_id, given, given.platform_id, Holding.RASTERS)
-        await cover(catalogue, given.stac_collection_id)
+    wanted = wanted_collection(given.stac_collection_id, given, given.platform_id, Holding.RASTERS)
+    is_new = await catalogue_of(ctx).ensure(wanted)
     return HandlerResult.success({"stac_collection_id": given.stac_collection_id, "created": is_new})
 
 
@@ -45,19 +45,20 @@ async def register_item(ctx: HandlerContext) -> HandlerResult:
 async def register_items(ctx: HandlerContext) -> HandlerResult:
     """Catalogue the tiles of an output, in place of those that it had before."""
     given: TilesInputs = ctx.params
-    database, total = database_of(ctx), len(given.tiles)
+    catalogue, total = catalogue_of(ctx), len(given.tiles)
     ctx.progress(0, total, "describing tiles")
-    present = await _present(database, given, tile_item_id(given.stac_item_id, given.tiles[0].tile_id))
-    times = times_of(given.datetime or given.source.acquired_at, present, database.now())
-    async with writing(database) as catalogue:
-        await ensure(catalogue, given.stac_collection_id, given.collection, given.platform_id, Holding.TILES)
-        await catalogue.make_room(given.stac_collection_id, times.at, times.at)
+    first = tile_item_id(given.stac_item_id, given.tiles[0].tile_id)
+    found = await catalogue.find(given.stac_collection_id, first)
+    times = times_of(given.datetime or given.source.acquired_at, found.item, found.now)
+    wanted = wanted_collection(given.stac_collection_id, given.collection, given.platform_id, Holding.TILES)
+    await catalogue.ensure(wanted, room_for=times.at)
     items = await asyncio.to_thread(lambda: list(tile_items(given, times)))
     if ctx.cancelled:
         return HandlerResult.failure("cancelled", retryable=False)
     ctx.progress(0, total, "writing items")
-    bbox = await _write_tiles(database, given, items)
+    written = await catalogue.replace_items(given.stac_collection_id, items, Having(TILES_OF, given.stac_item_id))
     ctx.progress(total, total, "catalogued")
+    bbox = cast("JsonValue", written["extent"]["spatial"]["bbox"][0])
     output: dict[str, JsonValue] = {"stac_collection_id": given.stac_collection_id, "item_count": total, "bbox": bbox}
     return HandlerResult.success(output)
 
@@ -89,22 +90,6 @@ class RasterRegistration(Registration):
     def item(self, stored: Mapping[str, Stored], times: Times) -> Document:
         """Give the item."""
         return output_item(self._raster, stored[self._raster.product.path], times)
-
-    async def check(self, connection: Connection) -> None:
-        """Refuse nothing: whose the files are, the prefix tells, which is held."""
-
-
-async def _write_tiles(database: Database, given: TilesInputs, items: list[Document]) -> JsonValue:
-    async with writing(database) as catalogue:
-        await catalogue.delete_items_having(given.stac_collection_id, TILES_OF, given.stac_item_id)
-        await catalogue.write_items(given.stac_collection_id, items)
-        written = await cover(catalogue, given.stac_collection_id)
-    return cast("JsonValue", written["extent"]["spatial"]["bbox"][0])
-
-
-async def _present(database: Database, given: TilesInputs, item_id: str) -> Document | None:
-    async with reading(database) as catalogue:
-        return await catalogue.item(given.stac_collection_id, item_id)
 
 
 def _registered(given: ItemInputs, item: Document) -> dict[str, JsonValue]:

@@ -116,7 +116,7 @@ def _delivery(ctx: HandlerContext) -> Delivery:
     return Delivery(ctx.task_id, ctx.delivery_count)
 
 
-@register_handler("vector.stage", queue=QUEUE, timeout_seconds=600, params=Stage)
+@register_handler("vector.stage", queue=QUEUE, timeout_seconds=600, params=Stage, needs_database=True)
 @answering_async
 async def stage(ctx: HandlerContext) -> HandlerResult:
     """Make the table of this job that the chunks are loaded into, if it is not there, and give what they need."""
@@ -157,7 +157,9 @@ async def _until_free(ctx: HandlerContext, attempt: Callable[[], Awaitable[bool]
     raise Stopped(HandlerResult.failure(f"{otherwise} Try again later."))
 
 
-@register_handler("vector.load", queue=QUEUE, timeout_seconds=7200, params=Load, memory_limit_mb=MEMORY_LIMIT_MB)
+@register_handler(
+    "vector.load", queue=QUEUE, timeout_seconds=7200, params=Load, memory_limit_mb=MEMORY_LIMIT_MB, needs_database=True
+)
 @answering
 def load(ctx: ProcessContext) -> HandlerResult:
     """Load a chunk, all of it or nothing; one that is loaded already is not read again."""
@@ -209,7 +211,7 @@ def _copied(ctx: ProcessContext, rows: StagedRows) -> Loaded:
     return Loaded(chunk=asked.chunk.index, row_count=count, bounds=bounds, **mended)
 
 
-@register_handler("vector.finalize", queue=QUEUE, timeout_seconds=3600, params=Finalize)
+@register_handler("vector.finalize", queue=QUEUE, timeout_seconds=3600, params=Finalize, needs_database=True)
 @answering_async
 async def finalize(ctx: HandlerContext) -> HandlerResult:
     """Index the table when all chunks are in it, and put it in the place of the live one."""

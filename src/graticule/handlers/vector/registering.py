@@ -12,7 +12,9 @@ from graticule.handlers.stac.table_inputs import TableInputs
 QUEUE: Final = "functionapp-tasks"
 
 
-@register_handler("vector.stac_register_item", queue=QUEUE, timeout_seconds=300, params=TableInputs)
+@register_handler(
+    "vector.stac_register_item", queue=QUEUE, timeout_seconds=300, params=TableInputs, needs_database=True
+)
 async def stac_register_item(ctx: HandlerContext) -> HandlerResult:
     """Promote a job's exports, and catalogue them with the table."""
     # Loaded aside with the STAC library: the first time that takes a while.

@@ -9,6 +9,7 @@ import orjson
 from pydantic import JsonValue
 
 from graticule.core.errors import InvalidInput
+from graticule.handlers.catalogue import Check
 from graticule.handlers.context import HandlerContext
 from graticule.handlers.outputs.registration import Registration
 from graticule.handlers.result import HandlerResult
@@ -57,7 +58,12 @@ class TableRegistration(Registration):
         """Give the item."""
         return table_item(self._table, {key: stored[file.path] for key, file in self._table.exports.items()}, times)
 
-    async def check(self, connection: Connection) -> None:
+    @property
+    def check(self) -> Check:
+        """What refuses a table that is not this job's any more."""
+        return self._check
+
+    async def _check(self, connection: Connection) -> None:
         """Refuse to speak of a table that another job has made: of two loads of one asset, one is too late."""
         name = self._table.table.table_name
         if not await VectorRepository(connection, self._ctx.job_id).keep_live(name):

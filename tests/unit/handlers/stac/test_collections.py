@@ -5,8 +5,10 @@ from datetime import UTC, datetime
 import pytest
 from tests.unit.handlers.stac.valid import assert_valid
 
-from graticule.handlers.stac.collections import Holding, covering, described_anew, new_collection
+from graticule.handlers.stac.collections import Holding, new_collection, wanted_collection
+from graticule.handlers.stac.coverage import covering
 from graticule.handlers.stac.inputs import CollectionText
+from graticule.handlers.stac.writing import described_anew
 from graticule.repositories.catalogue import Coverage
 
 TEXT = CollectionText(title="Elevation", description="Of an island.", license="CC-BY-4.0", keywords=["dem"])
@@ -36,7 +38,8 @@ def test_a_new_collection_is_valid_and_everywhere(holds: Holding, keyword: str, 
 
 def test_only_what_is_given_changes_and_what_others_added_stays() -> None:
     present = {**new_collection("c", TEXT), "providers": [{"name": "The Atlas"}]}
-    changed = described_anew(present, CollectionText(title="Heights"))
+    wanted = wanted_collection("c", CollectionText(title="Heights"), None, Holding.RASTERS)
+    changed = described_anew(present, wanted.text)
     assert changed == {**present, "title": "Heights"}
     assert_valid(changed)
 

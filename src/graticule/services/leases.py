@@ -1,0 +1,149 @@
+"""Leases for workers that do not reach the database: the rows say who holds a task, and here they are asked for it."""
+
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from graticule.core.fault_points import Commit
+from graticule.core.ids import TaskId
+from graticule.core.models.fields import JsonObject, TaskKey, WorkerKey
+from graticule.repositories.database import Database
+from graticule.repositories.tasks import Delivery, LeaseState, TaskRepository
+from graticule.services.results import DeliveryCount
+
+MOST_TASKS: Final = 1000  # in one request
+LONGEST_DELAY_SECONDS: Final = 86_400.0
+EXAMPLE: Final = "01a1e0340e647089aacb762008f1f8db_validate_0"
+
+
+class _OfWorker(BaseModel):
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+
+    worker_id: WorkerKey
+
+
+class WantedTasks(_OfWorker):
+    """Tasks whose messages a worker has received."""
+
+    task_ids: list[TaskKey] = Field(min_length=1, max_length=MOST_TASKS, examples=[[EXAMPLE]])
+    with_params: list[TaskKey] = Field(
+        default_factory=list, max_length=MOST_TASKS, description="Those whose messages did not hold their parameters."
+    )
+
+
+class TakenTask(BaseModel):
+    """How a task stands for the worker that asked for it."""
+
+    is_held: bool = Field(description="False: it has ended, or another worker has it. Its message is one too many.")
+    delivery_count: int
+    max_deliveries: int
+    params: JsonObject | None = None
+
+
+class TakenTasks(BaseModel):
+    """The tasks that were asked for; one that is not named does not exist."""
+
+    tasks: dict[TaskId, TakenTask]
+
+
+class HeldTask(BaseModel):
+    """A task in the delivery in which a worker holds it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    task_id: TaskKey = Field(examples=[EXAMPLE])
+    delivery_count: DeliveryCount
+
+    @property
+    def delivery(self) -> Delivery:
+        """Give the name of its lease."""
+        return Delivery(self.task_id, self.delivery_count)
+
+
+class HeldTasks(_OfWorker):
+    """The tasks that a worker holds."""
+
+    tasks: list[HeldTask] = Field(min_length=1, max_length=MOST_TASKS)
+
+    @property
+    def deliveries(self) -> Sequence[Delivery]:
+        """Give the names of their leases."""
+        return [task.delivery for task in self.tasks]
+
+
+class LeaseStates(BaseModel):
+    """What became of leases."""
+
+    tasks: dict[TaskId, LeaseState]
+
+
+class GivenBack(HeldTasks):
+    """Tasks that others are to run."""
+
+    delay_seconds: Annotated[float, Field(ge=0, le=LONGEST_DELAY_SECONDS)] = 0.0
+    counts: bool = Field(True, description="False: the delivery brings the tasks no nearer to their last.")
+
+
+class TaskIds(BaseModel):
+    """The tasks whose lease was held."""
+
+    task_ids: list[TaskId]
+
+
+class SetAside(_OfWorker, HeldTask):
+    """A task that nobody can run."""
+
+    reason: str = Field(min_length=1, max_length=4000)
+
+
+class SetAsideReceipt(BaseModel):
+    """Whether a task was set aside."""
+
+    accepted: bool = Field(description="False: the task is no longer this worker's.")
+
+
+class LeaseService:
+    """Gives, prolongs and takes back leases; whoever lost one changes nothing."""
+
+    def __init__(self, database: Database, lease_seconds: float) -> None:
+        self._database = database
+        self._lease_seconds = lease_seconds
+
+    async def take(self, wanted: WantedTasks) -> TakenTasks:
+        """Lease tasks that wait; asked again, tell of those that the worker holds the same."""
+        async with self._database.committing(Commit.CLAIM) as connection:
+            tasks = TaskRepository(connection)
+            taken = await tasks.take(wanted.worker_id, wanted.task_ids, self._lease_seconds, wanted.with_params)
+        return TakenTasks(
+            tasks={
+                task_id: TakenTask(
+                    is_held=each.is_held,
+                    delivery_count=each.delivery_count,
+                    max_deliveries=each.max_deliveries,
+                    params=each.params,
+                )
+                for task_id, each in taken.items()
+            }
+        )
+
+    async def renew(self, held: HeldTasks) -> LeaseStates:
+        """Prolong leases, and tell of each whether it is still held."""
+        async with self._database.committing(Commit.RENEW) as connection:
+            tasks = TaskRepository(connection)
+            return LeaseStates(tasks=await tasks.renew(held.worker_id, held.deliveries, self._lease_seconds))
+
+    async def give_back(self, given: GivenBack) -> TaskIds:
+        """Let tasks be sent anew."""
+        async with self._database.committing(Commit.ABANDON) as connection:
+            found = await TaskRepository(connection).abandon(
+                given.worker_id, given.deliveries, delay_seconds=given.delay_seconds, counts=given.counts
+            )
+        return TaskIds(task_ids=sorted(found))
+
+    async def dead_letter(self, given: SetAside) -> SetAsideReceipt:
+        """Set a task aside for good; its node fails with the reason."""
+        reason = given.reason.replace("\0", "\N{REPLACEMENT CHARACTER}")
+        async with self._database.committing(Commit.DEAD_LETTER) as connection:
+            accepted = await TaskRepository(connection).dead_letter(given.worker_id, given.delivery, reason)
+        return SetAsideReceipt(accepted=accepted)
