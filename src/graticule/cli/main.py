@@ -10,6 +10,7 @@ import typer
 from graticule import __version__
 from graticule.cli import (
     assets,
+    azure,
     callbacks,
     clients,
     commands,
@@ -54,6 +55,7 @@ app.add_typer(callbacks.app, name="callbacks", rich_help_panel=DATA)
 app.add_typer(stats.app, name="stats", rich_help_panel=DATA)
 app.add_typer(commands.app, name="command", rich_help_panel=CARE)
 app.add_typer(schema.app, name="schema", rich_help_panel=CARE)
+app.add_typer(azure.app, name="azure", rich_help_panel=CARE)
 app.command(rich_help_panel=CARE)(prune.prune)
 app.command(rich_help_panel=CARE)(doctor.doctor)
 

@@ -30,7 +30,9 @@ def worker(
 ) -> None:
     """Run a worker: it takes tasks from queues and runs their handlers, until Ctrl-C.
 
-    Start as many as are needed, on any machine that reaches the database. One
+    Start as many as are needed, on any machine that reaches the database; or,
+    with GRATICULE_TRANSPORT=servicebus and GRATICULE_DAG_CALLBACK_URL, the broker
+    and an orchestrator: then a worker needs no database. One
     that stops waits for its tasks (GRATICULE_WORKER_GRACE_SECONDS) and hands back
     what is left; a second Ctrl-C ends the waiting. On its port it only tells how
     it is: /livez, /readyz, /health and /metrics.
@@ -43,10 +45,11 @@ def worker(
     """
     from graticule.cli.connection import process_url
     from graticule.worker.app import DEFAULT_QUEUES, create_worker
+    from graticule.worker.ways import needs_no_database
 
     settings = begin(RunMode.WORKER)
     served = _queues(queues, settings) or DEFAULT_QUEUES
-    url = process_url(settings, DatabaseRole.WORKER)
+    url = None if needs_no_database(settings) else process_url(settings, DatabaseRole.WORKER)
     run(create_worker(settings, url, queues=served, concurrency=concurrency), host, port)
 
 

@@ -87,6 +87,9 @@ class PostgresTaskQueue:
         async with self._database.committing(Commit.DEAD_LETTER) as connection:
             return await TaskRepository(connection).dead_letter(self._worker_id, delivery_of(message), reason)
 
+    def release(self, message: TaskMessage) -> None:
+        """Do nothing: the row that tells of the result is the message."""
+
 
 def delivery_of(message: TaskMessage) -> Delivery:
     """Name the lease of a message that was received."""

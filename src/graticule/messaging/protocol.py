@@ -36,17 +36,14 @@ class TaskMessage:
 class TaskQueue(Protocol):
     """Carries tasks to workers, at least once. What is received is leased: it must be renewed, and ended."""
 
-    async def send(self, message: TaskMessage) -> None:
-        """Put one message into its queue."""
-
-    async def send_batch(self, messages: Sequence[TaskMessage]) -> None:
-        """Put many messages into their queues: all of them, or none."""
-
     async def receive(self, queue: str, limit: int, without: Collection[str] = ()) -> list[TaskMessage]:
         """Take up to so many messages of a queue, the most urgent first; none when it is empty.
 
         Those for the handlers `without` are left for others, where the transport can tell.
         """
+
+    async def seconds_to_next(self, queues: Sequence[str]) -> float | None:
+        """Tell in how many seconds a message that waits for its time can be received; None when none is known."""
 
     async def renew(self, messages: Sequence[TaskMessage]) -> Mapping[TaskId, LeaseState]:
         """Prolong the leases, and tell of each whether it is still held."""
@@ -64,3 +61,6 @@ class TaskQueue(Protocol):
 
     async def dead_letter(self, message: TaskMessage, reason: str) -> bool:
         """Set a message aside for good; False when its lease was lost."""
+
+    def release(self, message: TaskMessage) -> None:
+        """Let go of a message whose result is written, or that is another's; nothing more is done with it."""

@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from graticule.config import Settings
+from graticule.config import Settings, Transport
+from graticule.core.ids import OwnerId
 from graticule.core.table import DatabaseRole
 from graticule.dag.state import Policy
 from graticule.handlers.registry import known_handlers
@@ -22,9 +23,13 @@ from graticule.services.publishing import CopyRenewal, PublishingJobs
 from graticule.services.steps import StepService
 from graticule.services.workflow_library import workflow_folders
 from graticule.services.workflows import Workflows
-from graticule.storage.local import LocalStorage
+from graticule.storage.place import storage_of
+
+if TYPE_CHECKING:
+    from graticule.orchestrator.broker import Broker
 
 LOOP_CONNECTIONS: Final = 3
+BROKER_CONNECTIONS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +43,28 @@ class Engine:
     loop_database: Database
     deliveries: Deliveries
     renewals: Renewals
+    broker: "Broker | None"  # None: workers take the rows of tasks
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Let the loop run beside the caller, callbacks be sent, and copies for the public be renewed."""
-        async with self.loop_database, self.loop.running(), self.deliveries.running(), self.renewals.running():
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self.loop_database)
+            for part in (self.broker, self.loop, self.deliveries, self.renewals):
+                if part is not None:
+                    await stack.enter_async_context(part.running())
             yield
 
 
 def create_engine(settings: Settings, database: Database, url: str) -> Engine:
     """Put an engine together; it works once it runs."""
     owner_id, limits = new_owner_id(), policy(settings)
-    outputs = OutputStore(LocalStorage(settings.storage_folder))
+    outputs = OutputStore(storage_of(settings))
     workflows = Workflows(workflow_folders(settings), known_handlers)
     loop_database = Database(
         url,
         DatabaseRole.ORCHESTRATOR,
-        pool_size=LOOP_CONNECTIONS,
+        pool_size=LOOP_CONNECTIONS + (BROKER_CONNECTIONS if settings.transport is Transport.SERVICEBUS else 0),
         timeout_seconds=settings.database_timeout_seconds,
         name="graticule-orchestrator-loop",
         by_key=True,
@@ -63,15 +73,26 @@ def create_engine(settings: Settings, database: Database, url: str) -> Engine:
     steps, loop_steps = (StepService(each, owner_id, outputs, limits) for each in (database, loop_database))
     jobs = JobService(database, steps, workflows, callback_allow=settings.callback_allow)
     loop_jobs = JobService(loop_database, loop_steps, workflows, callback_allow=settings.callback_allow)
+    broker = _broker(settings, loop_database, owner_id)
+    on_tasks = None if broker is None else broker.announce
     return Engine(
         workflows=workflows,
         jobs=jobs,
         outputs=outputs,
-        loop=OrchestratorLoop(settings, loop_database, url, loop_steps, loop_jobs),
+        loop=OrchestratorLoop(settings, loop_database, url, loop_steps, loop_jobs, on_tasks=on_tasks),
         loop_database=loop_database,
         deliveries=Deliveries(CallbackSender(database, settings), url, settings),
         renewals=Renewals(CopyRenewal(database, PublishingJobs(jobs, workflows)), settings),
+        broker=broker,
     )
+
+
+def _broker(settings: Settings, database: Database, owner_id: OwnerId) -> "Broker | None":
+    if settings.transport is Transport.POSTGRES:
+        return None
+    from graticule.orchestrator.broker import Broker  # noqa: PLC0415 - its packages are not always installed
+
+    return Broker(settings, database, owner_id)
 
 
 def policy(settings: Settings) -> Policy:

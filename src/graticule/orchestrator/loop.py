@@ -8,7 +8,7 @@ from typing import Final
 
 from graticule.config import Settings
 from graticule.core.cancellation import end_tasks
-from graticule.core.channels import OF_THE_DEAD, ORPHANS, owner_channel, queue_channel
+from graticule.core.channels import OF_THE_DEAD, ORPHANS, OUTBOX, owner_channel, queue_channel
 from graticule.core.errors import PASSING, GraticuleError
 from graticule.core.fault_points import Commit
 from graticule.core.ids import JobId
@@ -38,8 +38,19 @@ REAP_EVERY_SECONDS: Final = 2.0
 class OrchestratorLoop:
     """Advances the jobs of one instance for as long as it runs."""
 
-    def __init__(self, settings: Settings, database: Database, url: str, steps: StepService, jobs: JobService) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        database: Database,
+        url: str,
+        steps: StepService,
+        jobs: JobService,
+        *,
+        on_tasks: Callable[[], None] | None = None,
+    ) -> None:
+        """`on_tasks` is called when a broker may have to be given tasks; without one, workers take the rows."""
         self._settings = settings
+        self._on_tasks = on_tasks
         self._database = database
         self._steps = steps
         self._inbox = Inbox()
@@ -50,7 +61,12 @@ class OrchestratorLoop:
         self._listener = Listener(
             url,
             DatabaseRole.ORCHESTRATOR,
-            [owner_channel(steps.owner_id), queue_channel(settings.job_queue_name), ORPHANS],
+            [
+                owner_channel(steps.owner_id),
+                queue_channel(settings.job_queue_name),
+                ORPHANS,
+                *([OUTBOX] if on_tasks else []),
+            ],
             name="graticule-orchestrator-listener",
             lock_key=self._member.lock_key,
         )
@@ -107,8 +123,14 @@ class OrchestratorLoop:
             self._orphans_wait.set()
         elif heard.channel == owner_channel(self._steps.owner_id):
             self._inbox.add(JobId(heard.payload))
+        elif heard.channel == OUTBOX:
+            self._tell_of_tasks(heard.payload)
         else:
             self._messages_wait.set()
+
+    def _tell_of_tasks(self, owner_id: str = "") -> None:
+        if self._on_tasks is not None and owner_id in {"", self._steps.owner_id}:
+            self._on_tasks()
 
     async def _poll(self) -> None:
         """Look around when the listening began, and now and then: notifications may have been lost.
@@ -224,6 +246,7 @@ class OrchestratorLoop:
         while taken := await self._member.take_orphans(is_told=is_told):
             for job_id in taken:
                 self._inbox.add(job_id)
+            self._tell_of_tasks()
             await self._look_around()
 
     async def _reap(self) -> None:

@@ -30,7 +30,7 @@ async def persistently(part: Callable[[], Awaitable[None]]) -> None:
         try:
             await part()
         except PASSING as error:
-            _log.warning("the loop waits for the database", part=part.__name__, error=error.message)
+            _log.warning("a part of the loop waits for what it needs", part=part.__name__, error=error.message)
         except Exception:
             _log.exception("a part of the loop failed and is begun anew", part=part.__name__)
         if asyncio.get_running_loop().time() - began > WENT_WELL_SECONDS:

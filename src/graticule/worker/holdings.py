@@ -2,16 +2,18 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from graticule.core.ids import JobId, TaskId
+from graticule.messaging.protocol import TaskMessage
 from graticule.worker.run import Run
 
 
 class Holdings:
     """Every task under a lease of this worker."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_release: Callable[[TaskMessage], None] = lambda _: None) -> None:
+        self._on_release = on_release
         self._held: dict[TaskId, Run] = {}
         self._waiting: deque[Run] = deque()
         self._running: set[Run] = set()
@@ -96,3 +98,4 @@ class Holdings:
         """Forget a task: its result is written, or it is another's."""
         if self._held.get(run.message.task_id) is run:
             del self._held[run.message.task_id]
+            self._on_release(run.message)

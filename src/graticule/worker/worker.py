@@ -5,6 +5,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from graticule.core.cancellation import end_tasks
@@ -14,25 +15,23 @@ from graticule.core.ids import JobId
 from graticule.core.models.engine import ResultStatus
 from graticule.handlers.registry import RegisteredHandler
 from graticule.logs import get_logger
-from graticule.messaging.postgres import PostgresTaskQueue
 from graticule.messaging.protocol import TaskMessage
-from graticule.repositories.database import Database
-from graticule.repositories.listener import Heard, Listener
+from graticule.repositories.listener import Heard
 from graticule.storage.protocol import Storage
-from graticule.worker.checkpoints import CheckpointStore
 from graticule.worker.consumer import Consumer
 from graticule.worker.executor import Executor
 from graticule.worker.holdings import Holdings
 from graticule.worker.leases import LeaseKeeper
 from graticule.worker.metrics import WorkerMetrics
+from graticule.worker.notices import Notices
 from graticule.worker.outcome import Outcome, failed
 from graticule.worker.outputs import stored_output
 from graticule.worker.pool import ProcessPool
-from graticule.worker.presence import Presence
 from graticule.worker.pulse import Pulse
 from graticule.worker.reporter import Reporter
-from graticule.worker.reports import Report, ReportSink
+from graticule.worker.reports import Report
 from graticule.worker.run import Ending, Run
+from graticule.worker.ways import Ways
 
 _KILL_SECONDS: Final = 3.0  # for handlers to end that were cancelled
 _LAST_WRITES_SECONDS: Final = 10.0
@@ -46,7 +45,6 @@ class WorkerOptions:
 
     queues: tuple[str, ...]
     concurrency: int
-    renew_seconds: float
     grace_seconds: float  # how long a stopping worker waits for its tasks
 
 
@@ -54,16 +52,11 @@ class WorkerOptions:
 class Surroundings:
     """What a worker works with."""
 
-    queue: PostgresTaskQueue
-    sink: ReportSink
-    checkpoints: CheckpointStore
+    ways: Ways
     storage: Storage
     pool: ProcessPool
-    presence: Presence
-    listener: Listener
     metrics: WorkerMetrics
     handlers: Mapping[str, RegisteredHandler]
-    database: Database | None = None  # for handlers that write to the catalogue or load tables
 
 
 class Worker:
@@ -73,15 +66,17 @@ class Worker:
         self._options = options
         self._given = given
         self._is_async = {name: handler.is_async for name, handler in given.handlers.items()}
-        self._holdings = Holdings()
-        self._executor = Executor(given.pool, given.checkpoints, given.storage, given.database)
-        self._reporter = Reporter(given.sink, self._holdings.release)
-        self._pulse = Pulse(given.sink, self._holdings)
+        self._holdings = Holdings(given.ways.queue.release)
+        self._executor = Executor(
+            given.pool, given.ways.checkpoints, given.storage, given.ways.database, given.ways.catalogue
+        )
+        self._reporter = Reporter(given.ways.sink, self._holdings.release)
+        self._pulse = Pulse(given.ways.sink, self._holdings)
         self._leases = LeaseKeeper(
-            given.queue, self._holdings, options.renew_seconds, lambda _: given.metrics.lease_lost()
+            given.ways.queue, self._holdings, given.ways.renew_seconds, lambda _: given.metrics.lease_lost()
         )
         self._consumer = Consumer(
-            given.queue,
+            given.ways.queue,
             options.queues,
             self._holdings,
             concurrency=options.concurrency,
@@ -107,7 +102,7 @@ class Worker:
             await self._stop(consuming)
             await end_tasks(*background)
             await self._given.pool.close()
-            await self._given.presence.close()
+            await self._given.ways.presence.close()
 
     def hurry(self) -> None:
         """Wait for no handler any more."""
@@ -118,8 +113,8 @@ class Worker:
             self._reporter.write_forever,
             self._leases.renew_forever,
             self._pulse.beat_forever,
-            self._given.presence.beat_forever,
-            self._listen,
+            self._given.ways.presence.beat_forever,
+            *[partial(self._listen, notices) for notices in self._given.ways.notices],
         ]
 
     # Taking
@@ -132,8 +127,8 @@ class Worker:
                 _log.exception("claiming failed")
                 await asyncio.sleep(1)
 
-    async def _listen(self) -> None:
-        async for heard in self._given.listener.heard():
+    async def _listen(self, notices: Notices) -> None:
+        async for heard in notices.heard():
             await self._take_notice(heard)
 
     async def _take_notice(self, heard: Heard) -> None:
@@ -207,7 +202,7 @@ class Worker:
         if not runs:
             return
         try:
-            given_back = await self._given.queue.abandon([run.message for run in runs], counts=False)
+            given_back = await self._given.ways.queue.abandon([run.message for run in runs], counts=False)
             _log.info("tasks were given back", count=len(given_back))
         except GraticuleError as error:
             _log.warning("tasks could not be given back; their leases will run out", count=len(runs), error=str(error))

@@ -5,6 +5,7 @@ import inspect
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,16 @@ from fastapi import FastAPI
 from tests.conftest import TestDatabase
 from tests.integration.repositories import rows
 from tests.integration.worker import hostile
+from tests.servicebus_emulator import Emulator, QueueOptions
 
-from graticule.config import Settings
+from graticule.config import Settings, Transport
 from graticule.core.ids import JobId, TaskId
 from graticule.core.models import Checkpoint, Task, TaskResult
 from graticule.core.models.engine import ResultStatus
 from graticule.core.table import DatabaseRole
+from graticule.orchestrator.broker import Broker
 from graticule.repositories.checkpoints import CheckpointRepository
-from graticule.repositories.database import Connection
+from graticule.repositories.database import Connection, Database
 from graticule.repositories.jobs import JobRepository
 from graticule.repositories.results import ResultRepository
 from graticule.repositories.tasks import TaskRepository
@@ -36,8 +39,9 @@ StartWorker = Callable[..., AbstractAsyncContextManager[FastAPI]]
 class Board:
     """What the orchestrator would do: it gives tasks out and sees what comes back."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, announce: Callable[[], None]) -> None:
         self._connection = connection
+        self._announce = announce
         self._tasks = TaskRepository(connection)
         self._number = 0
 
@@ -50,6 +54,7 @@ class Board:
         async with self._connection.transaction():
             await self._tasks.insert(rows.task(chosen, handler=handler, **values))
             await self._tasks.notify([QUEUE])
+        self._announce()
         return chosen
 
     async def ended(self, task_id: TaskId, seconds: float = 30) -> TaskResult:
@@ -121,21 +126,55 @@ def database(emptied_database: TestDatabase) -> TestDatabase:
     return emptied_database
 
 
+@dataclass(frozen=True)
+class Carrier:
+    """What carries tasks to the workers of a test."""
+
+    settings: dict[str, Any] = field(default_factory=dict)
+    announce: Callable[[], None] = lambda: None
+    emulator: Emulator | None = None
+
+
 @pytest.fixture
-async def board(connection: Connection) -> Board:
+def transport() -> Transport:
+    """Name the transport; `on_both_transports` runs a test on each."""
+    return Transport.POSTGRES
+
+
+on_both_transports = pytest.mark.parametrize("transport", list(Transport))
+
+
+@pytest.fixture
+async def carrier(transport: Transport, pool: Database, tmp_path: Path) -> AsyncIterator[Carrier]:
+    """Give the transport: for a broker, that and the part of an orchestrator that sends tasks to it."""
+    if transport is Transport.POSTGRES:
+        yield Carrier()
+        return
+    queues = dict.fromkeys((QUEUE, "orchestrator-jobs"), QueueOptions(lock_seconds=300))
+    async with Emulator(queues) as emulator:
+        settings = {"transport": transport, "service_bus_connection_string": emulator.connection_string}
+        broker = Broker(Settings(home=tmp_path, orchestrator_poll_interval=0.2, **settings), pool, rows.OWNER)  # type: ignore[arg-type]
+        async with broker.running():
+            yield Carrier(settings, broker.announce, emulator)
+
+
+@pytest.fixture
+async def board(connection: Connection, carrier: Carrier) -> Board:
     await WorkflowRepository(connection).insert(rows.workflow())
     await JobRepository(connection).insert(rows.job(JOB, owner_id=rows.OWNER, owner_epoch=1))
-    return Board(connection)
+    return Board(connection, carrier.announce)
 
 
 @pytest.fixture
-def start_worker(database: TestDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StartWorker:
+def start_worker(
+    database: TestDatabase, carrier: Carrier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> StartWorker:
     """Start a worker of the test's own queue; it stops at the end of the block."""
     monkeypatch.syspath_prepend(str(REPOSITORY))  # child processes import the tests' handlers
 
     @asynccontextmanager
     async def start(concurrency: int = 8, **settings: Any) -> AsyncIterator[FastAPI]:
-        given = Settings(home=tmp_path, **{"worker_grace_seconds": 1, **settings})
+        given = Settings(home=tmp_path, **{"worker_grace_seconds": 1, **carrier.settings, **settings})
         app = create_worker(given, database.url(DatabaseRole.WORKER), queues=[QUEUE], concurrency=concurrency)
         async with app.router.lifespan_context(app):
             yield app

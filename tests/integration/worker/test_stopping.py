@@ -4,10 +4,12 @@ import asyncio
 import time
 from pathlib import Path
 
-from tests.integration.worker.conftest import Board, StartWorker, is_gone, text_of
+from tests.integration.worker.conftest import Board, StartWorker, is_gone, on_both_transports, text_of
 
 from graticule.core.models.engine import ResultStatus
 from graticule.core.states import MessageStatus
+
+pytestmark = on_both_transports
 
 
 async def test_a_task_that_ends_in_time_is_reported(board: Board, start_worker: StartWorker) -> None:

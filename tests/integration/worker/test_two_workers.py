@@ -1,8 +1,10 @@
 """Two workers on one queue share its tasks; each task is run by one of them."""
 
-from tests.integration.worker.conftest import QUEUE, Board, StartWorker
+from tests.integration.worker.conftest import QUEUE, Board, StartWorker, on_both_transports
 
 from graticule.repositories.database import Connection
+
+pytestmark = on_both_transports
 
 
 async def test_two_workers_share_and_nothing_is_run_twice(

@@ -1,0 +1,113 @@
+"""A Service Bus namespace: who we are to it, and the links to its queues, which are kept open."""
+
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final, Self
+
+from azure.servicebus import exceptions
+from azure.servicebus.aio import ServiceBusClient, ServiceBusReceiver, ServiceBusSender
+
+from graticule.config import Settings
+from graticule.core.errors import ConfigurationError, GraticuleError, Unavailable
+from graticule.identity import AsyncCredential
+
+PERMANENT_PAUSE_SECONDS: Final = 30.0  # someone has to mend it first
+_DOMAIN: Final = "servicebus.windows.net"
+# Whoever uses a link tries again by itself, with the pauses of all other parts.
+_PATIENCE: Final = {"retry_total": 0, "retry_backoff_factor": 0.1, "retry_backoff_max": 1, "try_timeout": 15}
+
+
+class Namespace:
+    """Gives links to queues; each is opened once, and opened again when it was lost."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._client = _client(settings)
+        self._senders: dict[str, ServiceBusSender] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        with told("close the links"):
+            await self._client.close()
+
+    def sender(self, queue: str) -> ServiceBusSender:
+        """Give the link on which messages go to a queue."""
+        if queue not in self._senders:
+            self._senders[queue] = self._client.get_queue_sender(queue)
+        return self._senders[queue]
+
+    async def forget_sender(self, queue: str) -> None:
+        """Have a new link made for the next messages: one that came to an error may never work again."""
+        if sender := self._senders.pop(queue, None):
+            with suppress(Unavailable, ConfigurationError), told("close a link", queue):
+                await sender.close()
+
+    def receiver(self, queue: str) -> ServiceBusReceiver:
+        """Give a new link on which messages come from a queue, each locked for whoever receives it."""
+        return self._client.get_queue_receiver(queue)
+
+
+@contextmanager
+def told(doing: str, queue: str = "") -> Iterator[None]:
+    """Turn the client's errors into the domain's: what has to be mended is told apart from what passes."""
+    where = f" of the queue {queue!r}" if queue else ""
+    try:
+        yield
+    except exceptions.MessagingEntityNotFoundError:
+        raise ConfigurationError(
+            f"Service Bus has no queue {queue!r}.", hint="Make it: `graticule azure queues ensure`."
+        ) from None
+    except exceptions.MessagingEntityDisabledError:
+        raise ConfigurationError(f"The queue {queue!r} of Service Bus is disabled.", hint="Enable it.") from None
+    except (exceptions.ServiceBusAuthenticationError, exceptions.ServiceBusAuthorizationError) as error:
+        raise ConfigurationError(
+            f"Service Bus refused to {doing}{where}: {type(error).__name__}.",
+            hint="Check the key, or that the identity has the roles Service Bus Data Sender and Receiver.",
+        ) from None
+    except GraticuleError:
+        raise
+    except Exception as error:
+        # A client that is cut off in the middle of something comes to errors of all kinds. Their texts hold addresses
+        # and frames, and now and then a token.
+        raise Unavailable(f"Service Bus could not {doing}{where} now: {type(error).__name__}.") from None
+
+
+def namespace_host(settings: Settings) -> str:
+    """Give the host of the namespace that is reached with an identity."""
+    if settings.service_bus_fqdn:
+        return settings.service_bus_fqdn
+    if settings.service_bus_namespace:
+        return f"{settings.service_bus_namespace}.{_DOMAIN}"
+    raise ConfigurationError(
+        "The namespace of Service Bus is not known.",
+        hint="Set GRATICULE_SERVICE_BUS_FQDN (with an identity) or GRATICULE_SERVICE_BUS_CONNECTION_STRING.",
+    )
+
+
+def _client(settings: Settings) -> ServiceBusClient:
+    """Log in with the key, if there is one, or else with the identity of this process."""
+    options: dict[str, Any] = {**_PATIENCE, "connection_verify": authorities()}
+    given = settings.service_bus_connection_string
+    if given is None:
+        return ServiceBusClient(namespace_host(settings), AsyncCredential(), **options)
+    with connection_string_told():
+        return ServiceBusClient.from_connection_string(given.get_secret_value(), **options)
+
+
+@contextmanager
+def connection_string_told() -> Iterator[None]:
+    """Say what is wrong with a connection string, without repeating it."""
+    try:
+        yield
+    except (ValueError, KeyError):
+        raise ConfigurationError(
+            "GRATICULE_SERVICE_BUS_CONNECTION_STRING is not a connection string.",
+            hint="Copy it from the shared access policies of the namespace: Endpoint=sb://…;SharedAccessKeyName=…",
+        ) from None
+
+
+def authorities() -> str | None:
+    """Give the file of the authorities whose certificates are trusted; SSL_CERT_FILE names another one."""
+    return ssl.get_default_verify_paths().cafile

@@ -1,0 +1,165 @@
+"""The way to a broker and back, beside the loop: tasks go out from their rows, and messages that ask for jobs come in.
+
+A row is noted as sent when the broker has said that it has the message; whoever fails in between sends it again, and
+the receiver finds that it is one too many. A message that asks for a job becomes a row, and is ended after that.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
+from itertools import groupby
+from operator import attrgetter
+from typing import Final
+
+from azure.servicebus import ServiceBusReceivedMessage
+
+from graticule.config import Settings
+from graticule.core.cancellation import end_tasks
+from graticule.core.errors import ConfigurationError, GraticuleError, InvalidInput, Unavailable
+from graticule.core.fault_points import Commit
+from graticule.core.ids import OwnerId
+from graticule.core.models import JobMessage
+from graticule.logs import get_logger
+from graticule.messaging.servicebus.inbound import InboundQueue
+from graticule.messaging.servicebus.jobs import job_message
+from graticule.messaging.servicebus.namespace import PERMANENT_PAUSE_SECONDS, Namespace
+from graticule.messaging.servicebus.sending import TaskSender
+from graticule.messaging.servicebus.tasks import MALFORMED
+from graticule.orchestrator.parts import persistently, signal
+from graticule.repositories.database import Database
+from graticule.repositories.messages import MessageRepository
+from graticule.repositories.tasks import TaskRepository, UnsentTask
+
+TASKS_AT_ONCE: Final = 1000
+JOBS_AT_ONCE: Final = 50
+AGAIN_SECONDS: Final = 600.0  # between two looks at what the broker may have dropped
+
+_log = get_logger(__name__)
+
+
+class Broker:
+    """Sends the tasks of one owner's jobs, and takes messages that ask for jobs."""
+
+    def __init__(self, settings: Settings, database: Database, owner_id: OwnerId) -> None:
+        self._settings = settings
+        self._database = database
+        self._owner_id = owner_id
+        self._tasks_wait = asyncio.Event()
+        self._jobs_wait = asyncio.Event()
+        self._refused: dict[str, float] = {}  # queues, and when they are tried again
+
+    def announce(self) -> None:
+        """Note that there may be tasks to send."""
+        self._tasks_wait.set()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Run beside the caller."""
+        async with AsyncExitStack() as stack:
+            namespace = await stack.enter_async_context(Namespace(self._settings))
+            self._sender = TaskSender(namespace, self._settings.service_bus_message_seconds)
+            jobs = InboundQueue(namespace, self._settings.job_queue_name, self._jobs_wait.set)
+            self._jobs = await stack.enter_async_context(jobs)
+            parts = (self._send, self._send_again, self._bring)
+            tasks = [asyncio.create_task(persistently(part), name=part.__name__) for part in parts]
+            try:
+                yield
+            finally:
+                await end_tasks(*tasks)
+
+    # Tasks
+
+    async def _send(self) -> None:
+        self.announce()
+        while True:
+            await signal(self._tasks_wait, self._settings.orchestrator_poll_interval)
+            while await self._sent_some():
+                pass
+
+    async def _sent_some(self) -> bool:
+        """Send what waits, the oldest first; False when no more does."""
+        async with self._database.connection() as connection:
+            tasks = await TaskRepository(connection).unsent(self._owner_id, TASKS_AT_ONCE, without=self._unwilling())
+        by_queue, away = attrgetter("queue"), None
+        for queue, of_queue in groupby(sorted(tasks, key=by_queue), by_queue):
+            away = await self._sent(queue, list(of_queue)) or away
+        if away is not None:
+            raise away
+        return len(tasks) == TASKS_AT_ONCE
+
+    def _unwilling(self) -> list[str]:
+        """Name the queues that are not tried for now."""
+        now = asyncio.get_running_loop().time()
+        self._refused = {queue: until for queue, until in self._refused.items() if until > now}
+        return list(self._refused)
+
+    async def _sent(self, queue: str, tasks: Sequence[UnsentTask]) -> Unavailable | None:
+        """Send tasks of a queue, and note it; one that is refused, or takes none for now, does not hold up others."""
+        try:
+            await self._sender.send(queue, tasks, self._database.now())
+        except ConfigurationError as error:
+            self._refused[queue] = asyncio.get_running_loop().time() + PERMANENT_PAUSE_SECONDS
+            _log.error(
+                "tasks cannot be sent",
+                queue=queue,
+                count=len(tasks),
+                error=str(error),
+                again_in=PERMANENT_PAUSE_SECONDS,
+            )
+            return None
+        except Unavailable as error:
+            return error
+        async with self._database.committing(Commit.SEND) as connection:
+            await TaskRepository(connection).note_sent(task.task_id for task in tasks)
+        return None
+
+    async def _send_again(self) -> None:
+        """Have tasks sent anew whose messages the broker has dropped by now."""
+        kept = timedelta(seconds=self._settings.service_bus_message_seconds)
+        while True:
+            async with self._database.committing(Commit.REAP_TASKS) as connection:
+                count = await TaskRepository(connection).send_again(self._database.now() - kept)
+            if count:
+                _log.warning("nobody took tasks for as long as the broker keeps them; they are sent again", count=count)
+                self.announce()
+            await asyncio.sleep(AGAIN_SECONDS)
+
+    # Jobs
+
+    async def _bring(self) -> None:
+        while True:
+            messages = self._jobs.take(JOBS_AT_ONCE)
+            if not messages:
+                await signal(self._jobs_wait, None)
+            try:
+                await self._kept(messages)
+            except BaseException:
+                self._jobs.put_back(messages)
+                raise
+
+    async def _kept(self, messages: Sequence[ServiceBusReceivedMessage]) -> None:
+        """Make rows of messages, of which any orchestrator makes jobs, and end the messages."""
+        wanted = [(each, row) for each in messages if (row := await self._read(each)) is not None]
+        if not wanted:
+            return
+        async with self._database.transaction(Commit.SEND) as connection:
+            rows = MessageRepository(connection)
+            for _, row in wanted:
+                await rows.send(row)
+        for message, _ in wanted:
+            self._jobs.complete(message)
+
+    async def _read(self, message: ServiceBusReceivedMessage) -> JobMessage | None:
+        try:
+            return job_message(message, self._settings.job_queue_name, self._database.now())
+        except InvalidInput as error:
+            _log.warning("a job message is set aside", message_id=message.message_id, reason=error.message)
+            await self._set_aside(message, error.message)
+            return None
+
+    async def _set_aside(self, message: ServiceBusReceivedMessage, reason: str) -> None:
+        try:
+            await self._jobs.dead_letter(message, MALFORMED, reason)
+        except GraticuleError as error:  # it comes again when its lock runs out
+            _log.warning("a job message could not be set aside", error=str(error))
