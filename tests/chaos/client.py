@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from random import Random
 from typing import Any, Final
@@ -23,12 +23,17 @@ QUEUE: Final = "orchestrator-jobs"
 PAUSES: Final = (0.1, 0.3, 1.0)
 FAILED: Final = "SELECT job_id, workflow_id FROM dagapp.dag_jobs WHERE status = 'failed' AND workflow_id <> %s"
 MOST_RESUMES: Final = 2  # of one job
+BrokerPost = Callable[[str, dict[str, Any]], Awaitable[None]]  # takes a message's id and its body
 
 
 class Client:
     """Submits jobs by HTTP and by message, cancels some, and resumes some that failed."""
 
-    def __init__(self, crew: Crew, workflows: Sequence[ChaosWorkflow], rng: Random) -> None:
+    def __init__(
+        self, crew: Crew, workflows: Sequence[ChaosWorkflow], rng: Random, broker: BrokerPost | None = None
+    ) -> None:
+        """Prepare to ask; messages go by the broker, if there is one."""
+        self._broker = broker
         self.submitted: list[SubmittedJob] = []
         self.asked = 0
         self.repeated = 0  # requests without an answer
@@ -108,8 +113,7 @@ class Client:
             job_id = await self.submit(workflow, {"value": self._rng.randint(0, 9)})
             if cancel_after is not None:
                 await asyncio.sleep(cancel_after)
-                await self._ask(f"/jobs/{job_id}/cancel", {}, {200, 202})
-                self.cancelled += 1
+                await self.cancel(job_id)
 
     async def submit(self, workflow: ChaosWorkflow, inputs: Mapping[str, Any], port: int | None = None) -> str:
         """Ask for a job by HTTP, and give its id."""
@@ -119,6 +123,11 @@ class Client:
         job_id = str(answer["job_id"])
         self.submitted.append(SubmittedJob(key, workflow.workflow_id, job_id, may_fail=workflow.may_fail))
         return job_id
+
+    async def cancel(self, job_id: str) -> None:
+        """Ask for the end of a job."""
+        await self._ask(f"/jobs/{job_id}/cancel", {}, {200, 202})
+        self.cancelled += 1
 
     async def send(self, workflow: ChaosWorkflow) -> None:
         """Ask for a job by message."""
@@ -164,6 +173,9 @@ class Client:
             await asyncio.sleep(self._rng.choice(PAUSES))
 
     async def _send(self, key: str, body: dict[str, Any]) -> None:
+        if self._broker is not None:
+            await self._broker(f"message-{key}", body)
+            return
         while True:
             try:
                 now = self._database.now()

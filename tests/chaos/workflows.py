@@ -9,6 +9,8 @@ from typing import Any, Final
 import yaml
 
 POISON_ID: Final = "chaos_poison"
+RETRY_ID: Final = "chaos_retry"
+LATE_ID: Final = "chaos_late"
 MANY_ID: Final = "chaos_many"  # a long series of tasks, for those who watch jobs go on
 ONE_ID: Final = "chaos_one"  # a single task
 
@@ -55,6 +57,25 @@ def one_workflow() -> ChaosWorkflow:
     return ChaosWorkflow(
         ONE_ID, {"start": {"next": "task"}, "task": task, "end": {}}, {"seconds": {"type": "number", "default": 0.1}}
     )
+
+
+def retry_workflow() -> ChaosWorkflow:
+    """Give a workflow whose task fails twice before it succeeds."""
+    retry = {"max_attempts": 3, "backoff": "fixed", "initial_delay_seconds": 0.2}
+    task = {"handler": "chaos.wait", "params": {"fails": 2}, "retry": retry, "next": "end"}
+    return ChaosWorkflow(RETRY_ID, {"start": {"next": "task"}, "task": task, "end": {}})
+
+
+def late_workflow() -> ChaosWorkflow:
+    """Give a workflow whose task takes longer than it may."""
+    task = {
+        "handler": "chaos.wait",
+        "params": {"seconds": 30},
+        "timeout_seconds": 1,
+        "retry": {"max_attempts": 1, "backoff": "fixed", "initial_delay_seconds": 0.1},
+        "next": "end",
+    }
+    return ChaosWorkflow(LATE_ID, {"start": {"next": "task"}, "task": task, "end": {}}, may_fail=True)
 
 
 def many_workflow() -> ChaosWorkflow:
