@@ -21,10 +21,14 @@ from graticule.logs import configure_logging
 JOB_LIST = "job-list"
 REPOSITORIES = "repositories"
 CONSOLE = "console"
+SERVICE_BUS = "service-bus"
 RASTER = "raster"  # all of its parts
 SERVING = "serving"
 VECTOR = "vector"
-CHOICES = [*Part, JOB_LIST, REPOSITORIES, CONSOLE, RASTER, *RasterPart, SERVING, *ServingPart, VECTOR, *VectorPart]
+CHOICES = [
+    *(*Part, JOB_LIST, REPOSITORIES, CONSOLE, SERVICE_BUS),
+    *(RASTER, *RasterPart, SERVING, *ServingPart, VECTOR, *VectorPart),
+]
 QUICK_RASTER = RasterSize(side=4_000, many_tiles=512)
 QUICK_SERVING = ServingSize(side=2_048, features=10_000, addresses=50, requests=200, light_requests=500)
 QUICK_VECTOR = VectorSize(features=20_000, times=3)
@@ -42,6 +46,8 @@ def main() -> None:
         asyncio.run(repositories.run(wide_console()))
     if CONSOLE in options.only:
         asyncio.run(_console(quick=options.quick))
+    if SERVICE_BUS in options.only:
+        asyncio.run(_service_bus(options.rounds or (2 if options.quick else 5)))
     if rasters := [part for part in RasterPart if part in options.only or RASTER in options.only]:
         asyncio.run(_raster(rasters, options))
     if services := [part for part in ServingPart if part in options.only or SERVING in options.only]:
@@ -65,6 +71,15 @@ async def _console(*, quick: bool) -> None:
     from benchmarks import console  # noqa: PLC0415 - it needs a browser
 
     await console.run(wide_console(), quick=quick)
+
+
+async def _service_bus(rounds: int) -> None:
+    from benchmarks import service_bus  # noqa: PLC0415 - the extra is not always installed
+
+    progress = Console(stderr=True)
+    with progress.status("starting") as status:
+        line = await service_bus.line(rounds, status.update)
+    wide_console().print(table([line], beside="bare client", title="The engine over Service Bus"))
 
 
 async def _raster(parts: list[RasterPart], options: argparse.Namespace) -> None:

@@ -7,7 +7,7 @@ from then on everything happens in the two processes.
 import asyncio
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -148,14 +148,17 @@ class Installation:
 
 
 @asynccontextmanager
-async def installation(place: Place, size: Size) -> AsyncIterator[Installation]:
-    """Run our two processes until the block is left."""
+async def installation(
+    place: Place, size: Size, environment: Mapping[str, str] | None = None
+) -> AsyncIterator[Installation]:
+    """Run our two processes, with these settings, until the block is left."""
     folder = _workflows(place.home / "workflows", size)
     logs = place.home / "logs"
     shared = {
         "GRATICULE_HOME": str(place.home),
         "GRATICULE_WORKFLOWS": str(folder),
         "GRATICULE_LOG_LEVEL": "WARNING",
+        **(environment or {}),
     }
     as_orchestrator = shared | {"GRATICULE_DATABASE_URL": place.url(DatabaseRole.ORCHESTRATOR)}
     as_worker = shared | {"GRATICULE_DATABASE_URL": place.url(DatabaseRole.WORKER)}
