@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
@@ -22,6 +22,7 @@ from tests.chaos.rules import report, violations
 from tests.chaos.workflows import LATE_ID, late_workflow, many_workflow, one_workflow, retry_workflow
 from tests.conftest import TestDatabase
 from tests.servicebus_emulator import Emulator, QueueOptions
+from tests.sockets import left_sockets_closed
 
 from graticule.core.models.engine import EventType
 from graticule.core.states import JobStatus
@@ -32,7 +33,14 @@ CALM_SECONDS: Final = 60.0
 LEAST_CUTS: Final = 10
 
 
+@pytest.fixture
+def own_sockets() -> Iterator[None]:
+    with left_sockets_closed():
+        yield
+
+
 @pytest.mark.timeout(180)
+@pytest.mark.usefixtures("own_sockets")
 async def test_nothing_is_lost_or_doubled_when_connections_are_cut(
     emptied_database: TestDatabase, tmp_path: Path
 ) -> None:
@@ -95,12 +103,12 @@ def _environment(emulator: Emulator) -> dict[str, str]:
 async def _post(connection_string: str) -> AsyncIterator[BrokerPost]:
     """Give the way on which a partner sends messages: again until the broker has it."""
     async with ServiceBusClient.from_connection_string(connection_string) as client:
-        sender = client.get_queue_sender(asking.QUEUE)
 
         async def send(message_id: str, body: dict[str, Any]) -> None:
             while True:
                 with contextlib.suppress(AzureError):
-                    await sender.send_messages(ServiceBusMessage(orjson.dumps(body), message_id=message_id))
-                    return
+                    async with client.get_queue_sender(asking.QUEUE) as sender:
+                        await sender.send_messages(ServiceBusMessage(orjson.dumps(body), message_id=message_id))
+                        return
 
         yield send
