@@ -73,6 +73,7 @@ def main(arguments: Sequence[str]) -> int:
         bring_console(environment)
         consult_doctor(environment)
         if FOR_TESTS in arguments:
+            bring_azurite(environment)
             bring_browser()
     except SetupError as error:
         warn(str(error))
@@ -442,6 +443,19 @@ def consult_doctor(environment: Environment) -> None:
     done = subprocess.run(command, cwd=ROOT, env=machine, check=False)
     if done.returncode != 0:
         raise SetupError("`graticule doctor --fix` did not find or make everything that is needed.")
+
+
+def bring_azurite(environment: Environment) -> None:
+    """Let npm install what stands for Azure's storage in the tests, unless just that is installed."""
+    folder = ROOT / "tests" / "azurite"
+    stamp = folder / "node_modules" / ".graticule-installed.stamp"
+    lock = hashlib.sha256((folder / "package-lock.json").read_bytes()).hexdigest()
+    if read(stamp) == lock:
+        return
+    print("Installing what stands for Azure's storage in the tests …", flush=True)
+    command = [*node(environment, "npm"), "--prefix", str(folder), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+    run(command, environment.log, "Installing Azurite")
+    stamp.write_text(lock, encoding="utf-8")
 
 
 def bring_browser() -> None:

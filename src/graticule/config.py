@@ -106,7 +106,7 @@ def _tiles_template(value: str) -> str:
 
 def _account_template(value: str) -> str:
     """Refuse what is no address of storage accounts: blobs are read and written there."""
-    if re.fullmatch(r"https?://[A-Za-z0-9.{}-]+(:\d{1,5})?(/\{account\})?", value) is None or "{account}" not in value:
+    if re.fullmatch(r"https://[A-Za-z0-9.{}-]+(:\d{1,5})?(/\{account\})?", value) is None or "{account}" not in value:
         raise ValueError("not an address of accounts; write https://{account}.blob.core.windows.net")
     return value
 

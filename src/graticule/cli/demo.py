@@ -48,7 +48,7 @@ async def _demo(settings: "Settings") -> None:
     from graticule.cli.demo_samples import CONTAINER, can_make_samples, make_samples
     from graticule.cli.demo_story import tell_story
     from graticule.cli.installation import free_ports, run_installation
-    from graticule.storage.local import LocalStorage
+    from graticule.storage.place import storage_of
 
     began = time.monotonic()
     say("Starting a database, an orchestrator, a gateway, a worker and the services.")
@@ -60,7 +60,7 @@ async def _demo(settings: "Settings") -> None:
             warn(NO_EXTRA)
             await _show_job(running)
         else:
-            await tell_story(running, LocalStorage.of(settings), await samples)
+            await tell_story(running, storage_of(settings), await samples)
     done(f"Everything is stopped after {time.monotonic() - began:.0f} s; the data stays in {running.home}.")
     _show_ways_on(settings.storage_folder / CONTAINER, running.admin_key.place)
 

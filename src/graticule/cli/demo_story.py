@@ -20,7 +20,7 @@ from graticule.core.asset_views import OperatorStatus, PartnerAsset
 from graticule.core.exchange import Approval, PlatformStatus
 from graticule.core.models.platform import ClientRole
 from graticule.core.states import ApprovalState, ClearanceState, ProcessingState
-from graticule.storage.local import LocalStorage
+from graticule.storage.protocol import Storage
 
 PARTNER: Final = "island_survey"
 UPLOADER: Final = "island-survey-uploader"
@@ -109,7 +109,7 @@ class Cast:
         return status.job_id
 
 
-async def tell_story(running: Installation, storage: LocalStorage, samples: Samples) -> None:
+async def tell_story(running: Installation, storage: Storage, samples: Samples) -> None:
     """Send the samples, and show what becomes of them."""
     for sample in (samples.raster, samples.vector, samples.broken):
         await storage.put(sample.path, sample.data)

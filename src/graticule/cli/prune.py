@@ -58,7 +58,7 @@ async def _prune(before: datetime, batch: int, *, dry_run: bool) -> None:
     from graticule.core.table import DatabaseRole
     from graticule.repositories.database import Database
     from graticule.services.retention import RetentionService
-    from graticule.storage.local import LocalStorage
+    from graticule.storage.place import storage_of
 
     settings = load_settings()
     async with owner_connection(settings) as owner:
@@ -68,7 +68,7 @@ async def _prune(before: datetime, batch: int, *, dry_run: bool) -> None:
             Database(url, DatabaseRole.ORCHESTRATOR, pool_size=1, name="graticule prune") as database,
             Database(owner, DatabaseRole.OWNER, pool_size=1, name="graticule prune") as owned,
         ):
-            service = RetentionService(database, owned, LocalStorage.of(settings))
+            service = RetentionService(database, owned, storage_of(settings))
             if dry_run:
                 _tell_what_would_go(await service.count(before), before)
             else:

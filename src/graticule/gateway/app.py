@@ -43,7 +43,7 @@ from graticule.services.outputs import OutputStore
 from graticule.services.platforms import PlatformService
 from graticule.services.service_tokens import ServiceTokens
 from graticule.services.statistics import StatisticsService
-from graticule.storage.local import LocalStorage
+from graticule.storage.place import storage_of
 
 ROUTERS: Final = (
     session.router,
@@ -138,7 +138,7 @@ def _add_services(app: FastAPI, settings: Settings) -> None:
     app.state.assets = AssetReader(database)
     app.state.metadata = LayerMetadataService(database)
     app.state.platforms = PlatformService(database)
-    app.state.storage = LocalStorage.of(settings)
+    app.state.storage = storage_of(settings)
     app.state.job_reader = JobReader(database, OutputStore(app.state.storage))
     app.state.operator_reader = OperatorReader(database)
     app.state.statistics = StatisticsService(database, threshold_seconds=settings.orphan_threshold_seconds)

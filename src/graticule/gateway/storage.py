@@ -1,15 +1,15 @@
-"""`/storage/…`: a blob, for whoever has an address that was signed for it.
+"""`/storage/…`: a blob of a folder, for whoever has an address that was signed for it.
 
 The addresses are made by the storage (`presigned_read`) and read by GDAL, piece by piece. They are no part of the API
-that callers are told of: nobody can make one up.
+that callers are told of: nobody can make one up. Blobs of Azure have addresses there, and none here.
 """
 
-from typing import Annotated, Final, cast
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 from starlette.responses import FileResponse
 
-from graticule.core.errors import PermissionDenied
+from graticule.core.errors import NotFound, PermissionDenied
 from graticule.storage.local import LocalStorage
 from graticule.storage.paths import LONGEST_PATH
 from graticule.storage.signing import PREFIX
@@ -21,7 +21,10 @@ router = APIRouter(prefix=PREFIX, include_in_schema=False)
 
 
 def _storage(request: Request) -> LocalStorage:
-    return cast("LocalStorage", request.app.state.storage)
+    storage = request.app.state.storage
+    if not isinstance(storage, LocalStorage):
+        raise NotFound("This gateway has no files.")
+    return storage
 
 
 @router.api_route("/{path:path}", methods=["GET", "HEAD"])

@@ -5,7 +5,7 @@ from typing import Self
 from graticule.config import Settings
 from graticule.core.audience import Audience
 from graticule.core.errors import NotFound
-from graticule.storage.local import LocalStorage
+from graticule.storage.place import storage_of
 from graticule.storage.protocol import BlobInfo, Storage
 
 
@@ -20,7 +20,7 @@ class Zone:
     def of(cls, settings: Settings, audience: Audience) -> Self:
         """Give the zone of an audience: the public reads the copies that were made for it."""
         is_internal = audience is Audience.INTERNAL
-        return cls(LocalStorage.of(settings), settings.silver_container if is_internal else settings.external_container)
+        return cls(storage_of(settings), settings.silver_container if is_internal else settings.external_container)
 
     def readable(self, path: str) -> str:
         """Give the name under which GDAL opens a blob. It may hold a signature: never show it."""

@@ -101,11 +101,14 @@ class BlockingStorage:
         return self._storage.silver
 
     def source(self, name: str) -> Source:
-        """Resolve a source in any of its forms: a blob, an address, or a file outside of the storage."""
+        """Resolve a source in any of its forms: a blob (see `readable`), an address, or another file."""
         return self._storage.source(name)
 
     def readable(self, path: str) -> str:
-        """Give the name under which GDAL opens the blob for range reads. It may hold a signature: never show it."""
+        """Give the name under which GDAL opens the blob for range reads, for an hour.
+
+        It may hold a signature: never show it. To make that may take a request: never ask in the loop's own thread.
+        """
         return self._storage.readable(path)
 
     put = _awaited(Storage.put)
@@ -122,6 +125,7 @@ class BlockingStorage:
     exists = _awaited(Storage.exists)
     stat = _awaited(Storage.stat)
     presigned_read = _awaited(Storage.presigned_read)
+    local = _awaited(Storage.local)
     writing = _entered(Storage.writing)
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:

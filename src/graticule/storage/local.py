@@ -6,25 +6,22 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, Self, TypeVar
+from typing import BinaryIO, Final, TypeVar
 from uuid import uuid4
 
-from graticule.core.errors import ConfigurationError, InvalidInput, NotFound, Unavailable
+from graticule.core.errors import ConfigurationError, NotFound, Unavailable
 from graticule.storage.options import StorageOptions
 from graticule.storage.paths import Source, below, blob_parts, is_name, is_partial, partial_name, prefix_parts, resolve
+from graticule.storage.pieces import PIECE_BYTES, check_range, pieces_of
 from graticule.storage.protocol import BlobInfo, Data
 from graticule.storage.signing import ReadSigner
 
-if TYPE_CHECKING:  # a child process has none, and need not import it
-    from graticule.config import Settings
-
-PIECE_BYTES: Final = 1024 * 1024
 NAMES_AT_ONCE: Final = 1000
 _MOST_TRIES: Final = 100  # to write into a folder that others tidy away meanwhile
 
@@ -38,11 +35,6 @@ class LocalStorage:
         self.options = options or StorageOptions()
         self._root = root
         self._signer = signer
-
-    @classmethod
-    def of(cls, settings: "Settings") -> Self:
-        """Give the storage of an installation."""
-        return cls(settings.storage_folder, StorageOptions.of(settings), ReadSigner.of(settings))
 
     @property
     def silver(self) -> str:
@@ -59,7 +51,7 @@ class LocalStorage:
         async with self.writing(path) as partial:
             # A cancelled task closes the file only when its last piece is written: a buffered file has a lock.
             with partial.open("wb") as stream:
-                async for piece in _pieces(data):
+                async for piece in pieces_of(data):
                     with _told(path):
                         await asyncio.to_thread(stream.write, piece)
 
@@ -69,14 +61,14 @@ class LocalStorage:
 
     async def read(self, path: str, start: int = 0, length: int | None = None) -> bytes:
         """Read a part of a blob."""
-        _check_range(start, length)
+        check_range(start, length)
         file = self._file(path)
         with _told(path):
             return await asyncio.to_thread(_read, file, start, length)
 
     async def stream(self, path: str, start: int = 0) -> AsyncIterator[bytes]:
         """Read a blob piece by piece, from a byte on."""
-        _check_range(start)
+        check_range(start)
         file = self._file(path)
         with _told(path):
             opened = await asyncio.to_thread(_opened, file, start)
@@ -162,6 +154,11 @@ class LocalStorage:
         """Give the name under which GDAL opens the blob for range reads."""
         return str(self._file(path))
 
+    async def local(self, path: str) -> Path:
+        """Give a file of this machine with what the blob holds; it is to be read, and not for long."""
+        await self.stat(path)
+        return self._file(path)
+
     @asynccontextmanager
     async def writing(self, path: str) -> AsyncIterator[Path]:
         """Give a local file to write to; it becomes the blob when the block ends well, and is gone otherwise."""
@@ -212,20 +209,6 @@ def _told(path: str) -> Iterator[None]:
         raise NotFound(f"There is no file {path!r} in the storage.") from None
     except OSError as error:
         raise Unavailable(f"The storage cannot serve {path!r} now: {error.strerror}.") from error
-
-
-def _check_range(start: int, length: int | None = None) -> None:
-    if start < 0 or (length is not None and length < 0):
-        raise InvalidInput("A part of a blob begins at 0 or later, and has no negative length.")
-
-
-async def _pieces(data: Iterable[bytes] | AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    if isinstance(data, AsyncIterable):
-        async for piece in data:
-            yield piece
-    else:
-        for piece in data:
-            yield piece
 
 
 def _status(file: Path) -> os.stat_result:

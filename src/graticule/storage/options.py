@@ -1,11 +1,14 @@
-"""What an installation says of its storage: whose containers are whose, and what may be read besides."""
+"""What an installation says of its storage: whose containers are whose, where they are, what may be read besides."""
 
+import base64
+import binascii
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, SecretStr
 
 from graticule.core.errors import ConfigurationError
 
@@ -15,6 +18,7 @@ if TYPE_CHECKING:  # a child process has none, and need not import it
 OUTPUTS: Final = "outputs"  # the engine's container: outputs that are too large for a row
 HOST: Final = r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
 _ALLOWED_HOST: Final = re.compile(rf"{HOST}(?::[0-9]{{1,5}})?")
+_ACCOUNT: Final = re.compile(r"[a-z0-9]{3,24}")
 
 
 class StorageOptions(BaseModel):
@@ -45,6 +49,50 @@ class StorageOptions(BaseModel):
         return container.casefold() in {name.casefold() for name in (self.silver, self.external, OUTPUTS)}
 
 
+class AzureOptions(BaseModel):
+    """Which account a container is in, and where accounts are."""
+
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
+
+    account: str | None = None  # of the containers that `accounts` does not name
+    accounts: Mapping[str, str] = {}
+    endpoint: str = "https://{account}.blob.core.windows.net"
+    key: SecretStr | None = None  # instead of an identity
+
+    @classmethod
+    def of(cls, settings: "Settings") -> Self:
+        """Read the settings, or raise what is wrong with them."""
+        named = settings.azure_storage_account_name
+        accounts = settings.azure_storage_accounts
+        _check_accounts([*([named] if named else []), *accounts.values()])
+        endpoint = settings.azure_storage_endpoint.rstrip("/")
+        if not endpoint.startswith("https://"):
+            raise ConfigurationError(
+                "GRATICULE_AZURE_STORAGE_ENDPOINT does not begin with https://.",
+                hint="Whoever sees what is sent there could use its tokens and signatures.",
+            )
+        return cls(account=named, accounts=accounts, endpoint=endpoint, key=_checked_key(settings.azure_storage_key))
+
+    def told(self) -> dict[str, Any]:
+        """Give all of it as JSON, the key too: for a child process, by the socket that only the two of us hold."""
+        key = None if self.key is None else self.key.get_secret_value()
+        return {**self.model_dump(mode="json"), "key": key}
+
+    def account_of(self, container: str) -> str:
+        """Tell in which account a container is."""
+        account = self.accounts.get(container, self.account)
+        if account is None:
+            raise ConfigurationError(
+                f"No storage account is known for the container {container!r}.",
+                hint="Set GRATICULE_AZURE_STORAGE_ACCOUNT_NAME, or name it in GRATICULE_AZURE_STORAGE_ACCOUNTS.",
+            )
+        return account
+
+    def address_of(self, account: str) -> str:
+        """Tell where an account is reached."""
+        return self.endpoint.replace("{account}", account)
+
+
 def _hosts(text: str) -> frozenset[str]:
     entries = frozenset(entry.strip().lower().removesuffix(":443") for entry in text.split(",") if entry.strip())
     if unknown := sorted(entry for entry in entries if not _ALLOWED_HOST.fullmatch(entry)):
@@ -63,3 +111,25 @@ def _roots(text: str) -> tuple[Path, ...]:
             hint="Write absolute paths of folders, separated like the entries of PATH.",
         )
     return roots
+
+
+def _check_accounts(names: list[str]) -> None:
+    if not names:
+        raise ConfigurationError(
+            "The storage is Azure's, and no storage account is named.",
+            hint="Set GRATICULE_AZURE_STORAGE_ACCOUNT_NAME.",
+        )
+    if unknown := [name for name in names if not _ACCOUNT.fullmatch(name)]:
+        raise ConfigurationError(
+            f"{unknown[0]!r} is not a storage account.", hint="It has 3 to 24 small letters and digits."
+        )
+
+
+def _checked_key(key: SecretStr | None) -> SecretStr | None:
+    try:
+        base64.b64decode("" if key is None else key.get_secret_value(), validate=True)
+    except (binascii.Error, ValueError):
+        raise ConfigurationError(
+            "GRATICULE_AZURE_STORAGE_KEY is not a key of a storage account.", hint="Copy it as Azure shows it: Base64."
+        ) from None
+    return key

@@ -77,10 +77,16 @@ class Storage(Protocol):
         """Give an address under which the blob can be read for a while, without a login."""
 
     def source(self, name: str) -> Source:
-        """Resolve a source in any of its forms: a blob, an address, or a file outside of the storage."""
+        """Resolve a source in any of its forms: a blob (see `readable`), an address, or another file."""
 
     def readable(self, path: str) -> str:
-        """Give the name under which GDAL opens the blob for range reads. It may hold a signature: never show it."""
+        """Give the name under which GDAL opens the blob for range reads, for an hour.
+
+        It may hold a signature: never show it. To make that may take a request: never ask in the loop's own thread.
+        """
+
+    async def local(self, path: str) -> Path:
+        """Give a file of this machine with what the blob holds; it is to be read, and not for long."""
 
     def writing(self, path: str) -> AbstractAsyncContextManager[Path]:
         """Give a local file to write to; it becomes the blob when the block ends well, and is gone otherwise."""

@@ -43,10 +43,7 @@ class ReadSigner:
                 "No address of a blob can be given: the gateway's own is not known.",
                 hint="Set GRATICULE_PUBLIC_URL to the gateway's address.",
             )
-        if not 0 < seconds <= LONGEST_SECONDS:
-            raise InvalidInput(f"An address can hold for 1 to {LONGEST_SECONDS:,} seconds.")
-        if not _may_be_read(path):
-            raise InvalidInput("Outputs of jobs have no addresses.", hint="Ask for the job: its outputs stand there.")
+        check_address(path, seconds)
         expires = str(int(self._clock()) + seconds)
         query = urlencode({"expires": expires, "signature": self._signature(path, expires)})
         return f"{self._public_url}{PREFIX}/{quote(path)}?{query}"
@@ -58,6 +55,14 @@ class ReadSigner:
 
     def _signature(self, path: str, expires: str) -> str:
         return hmac.digest(self._key, f"{expires}\n{path}".encode(errors="replace"), "sha256").hex()
+
+
+def check_address(path: str, seconds: int) -> None:
+    """Refuse an address that nobody may have."""
+    if not 0 < seconds <= LONGEST_SECONDS:
+        raise InvalidInput(f"An address can hold for 1 to {LONGEST_SECONDS:,} seconds.")
+    if not _may_be_read(path):
+        raise InvalidInput("Outputs of jobs have no addresses.", hint="Ask for the job: its outputs stand there.")
 
 
 def _may_be_read(path: str) -> bool:

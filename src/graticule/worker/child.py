@@ -26,8 +26,8 @@ from graticule.handlers.context import Checkpoint, CheckpointNotSaved, ProcessCo
 from graticule.handlers.registry import RegisteredHandler, find_handler
 from graticule.logs import bound, configure_logging, get_logger
 from graticule.storage.blocking import BlockingStorage
-from graticule.storage.local import LocalStorage
-from graticule.storage.options import StorageOptions
+from graticule.storage.place import StoragePlace
+from graticule.worker.child_identity import LentCredential
 from graticule.worker.child_staging import RelayedStaging
 from graticule.worker.frames import receive_frame, send_frame
 from graticule.worker.outcome import (
@@ -78,6 +78,10 @@ class Link:
         with self._asking:
             self.send(header, body)
             return self._replies.get()
+
+    def ask_for_task(self, header: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+        """Ask for something that the task at hand needs."""
+        return self.ask({**header, "task_id": self._task_id})
 
     def listen(self) -> None:
         """Take what the worker sends, in a thread of its own; the end of the worker is the end of everything."""
@@ -255,12 +259,10 @@ def main() -> None:
         link = Link(opened)
         link.send({"kind": "ready"})
         threading.Thread(target=link.listen, daemon=True).start()
-        with BlockingStorage(_storage(hello)) as storage:
+        place = StoragePlace.model_validate(hello["storage"])
+        lent = LentCredential(link.ask_for_task) if place.needs_identity else None
+        with BlockingStorage(place.opened(lent=lent)) as storage:
             Child(link, storage).serve()
-
-
-def _storage(hello: dict[str, Any]) -> LocalStorage:
-    return LocalStorage(Path(hello["storage_root"]), StorageOptions.model_validate(hello["storage_options"]))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from graticule.core.errors import InvalidInput
 from graticule.core.models.engine import ResultStatus
 from graticule.handlers.result import HandlerResult
+from graticule.logs import redact_text
 
 MAX_OUTPUT_BYTES: Final = 64 * 1024 * 1024
 MAX_MESSAGE_LENGTH: Final = 4000
@@ -36,8 +37,9 @@ class NotJson(Exception):
 
 
 def failed(message: str, *, retryable: bool = True, metrics: str | None = None) -> Outcome:
-    """Give the outcome of an attempt that failed."""
-    return Outcome(ResultStatus.FAILED, error_message=shortened(message), retryable=retryable, metrics=metrics)
+    """Give the outcome of an attempt that failed; libraries name what they could not open, with its signature."""
+    told = shortened(redact_text(message))
+    return Outcome(ResultStatus.FAILED, error_message=told, retryable=retryable, metrics=metrics)
 
 
 def outcome_of(value: HandlerResult | JsonValue) -> Outcome:

@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,8 +23,10 @@ from graticule.core.log_format import LogFormat
 from graticule.embedded.parent_death import end_with_parent
 from graticule.handlers.context import Checkpoint, Checkpoints
 from graticule.handlers.registry import RegisteredHandler
+from graticule.identity import IDENTITY_VARIABLES, access_token
 from graticule.logs import get_logger
-from graticule.storage.options import StorageOptions
+from graticule.storage.place import StoragePlace
+from graticule.worker.child_folders import new_child_folder, remove_child_folder, remove_lost_folders
 from graticule.worker.child_frames import ProgressFrame, ResultFrame, SavedPhase, json_object
 from graticule.worker.frames import BrokenFrame, encoded, read_frame
 from graticule.worker.outcome import Outcome, failed
@@ -35,6 +37,8 @@ from graticule.worker.staging import TaskStaging
 START_SECONDS: Final = 60
 # A child is one of as many as there are processors: libraries of linear algebra must not start as many threads each.
 ONE_THREAD: Final = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+FEW_THREADS: Final = {"TOKIO_WORKER_THREADS": "2"}  # obstore's: each takes of the memory that a handler may have
+STORAGE_SCOPE: Final = "https://storage.azure.com/.default"
 TASKS_PER_CHILD: Final = 500  # then a fresh one: libraries leak
 _LAST_WORDS_SECONDS: Final = 0.5  # what a process sent before its end arrives within this
 
@@ -45,10 +49,9 @@ _log = get_logger(__name__)
 class ChildSettings:
     """What a child process is told when it starts."""
 
-    storage_root: Path
+    storage: StoragePlace
     log_level: str = "INFO"
     log_format: LogFormat = LogFormat.CONSOLE
-    storage_options: StorageOptions = field(default_factory=StorageOptions)
 
 
 class ChildEnded(Exception):
@@ -59,6 +62,7 @@ class ProcessPool:
     """Runs tasks in up to `size` child processes."""
 
     def __init__(self, size: int, settings: ChildSettings) -> None:
+        remove_lost_folders()
         self.size = size
         self._settings = settings
         self._free = asyncio.Semaphore(size)
@@ -105,8 +109,12 @@ class ProcessPool:
 class ChildProcess:
     """One child process, seen from the worker."""
 
-    def __init__(self, process: Process, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, process: Process, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, folder: Path
+    ) -> None:
+        self._lends_identity = False
         self._process = process
+        self._folder = folder
         self._reader = reader
         self._writer = writer
         self._log = OutputLog()
@@ -121,14 +129,16 @@ class ChildProcess:
     async def start(cls, settings: ChildSettings) -> "ChildProcess":
         """Start a process and wait until it can take a task."""
         ours, theirs = socket.socketpair()
+        folder = new_child_folder()
         try:
             with theirs:
-                process = await _spawn(theirs.fileno())
+                process = await _spawn(theirs.fileno(), folder)
             reader, writer = await asyncio.open_connection(sock=ours)
         except BaseException:
             ours.close()
+            remove_child_folder(folder)
             raise
-        child = cls(process, reader, writer)
+        child = cls(process, reader, writer, folder)
         try:
             async with asyncio.timeout(START_SECONDS):
                 await child._greet(settings)
@@ -181,10 +191,11 @@ class ChildProcess:
         return f"The handler's process crashed: it was ended by {name}{hint}."
 
     async def kill(self) -> None:
-        """End the process and all that it has started, and wait for that."""
+        """End the process and all that it has started, and wait for that; what it left in files goes with it."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         await self._exit
+        await asyncio.to_thread(remove_child_folder, self._folder)
         if self._coming is not None:
             self._coming.cancel()
         self._writer.close()
@@ -195,11 +206,11 @@ class ChildProcess:
             task.cancel()
 
     async def _greet(self, settings: ChildSettings) -> None:
+        self._lends_identity = settings.storage.needs_identity
         hello = {
             "kind": "hello",
             "path": sys.path,
-            "storage_root": str(settings.storage_root),
-            "storage_options": settings.storage_options.model_dump(mode="json"),
+            "storage": settings.storage.told(),
             "log_level": settings.log_level,
             "log_format": settings.log_format.value,
         }
@@ -233,6 +244,8 @@ class ChildProcess:
             await self._answer(_loaded(checkpoints))
         elif header["kind"] == "save":
             await self._answer(_saved(checkpoints, body))
+        elif header["kind"] == "token" and self._lends_identity:
+            await self._answer(asyncio.to_thread(_lent_token))
         else:
             raise BrokenFrame
 
@@ -263,7 +276,7 @@ class ChildProcess:
         return outcome
 
 
-async def _spawn(connection: int) -> Process:
+async def _spawn(connection: int, folder: Path) -> Process:
     """Start a child in a session of its own: Ctrl-C is for the worker, and a kill takes its programs along."""
     log = os.dup(2)  # what the child itself has to say goes where the worker's lines go
     try:
@@ -279,23 +292,29 @@ async def _spawn(connection: int) -> Process:
             stderr=STDOUT,
             pass_fds=(connection, log),
             start_new_session=True,
-            env=_environment(),
+            env={**child_environment(), "TMPDIR": str(folder)},
             preexec_fn=end_with_parent(signal.SIGKILL),
         )
     finally:
         os.close(log)
 
 
-def _environment() -> dict[str, str]:
-    """Give a child the worker's environment without our secrets: it works on partners' bytes."""
-    secrets = secret_variables()
-    return {name: value for name, value in os.environ.items() if name.upper() not in secrets} | ONE_THREAD
+def child_environment() -> dict[str, str]:
+    """Give a child the worker's environment without our secrets and our identity: it works on partners' bytes."""
+    secrets = secret_variables() | IDENTITY_VARIABLES
+    return {name: value for name, value in os.environ.items() if name.upper() not in secrets} | ONE_THREAD | FEW_THREADS
 
 
 def _output_of(process: Process) -> asyncio.StreamReader:
     if process.stdout is None:
         raise RuntimeError("The process was started without a pipe.")
     return process.stdout
+
+
+def _lent_token() -> bytes:
+    """Give a token for the storage: it lets the child do no more there than it is to do."""
+    found = access_token(STORAGE_SCOPE)
+    return orjson.dumps({"token": found.token, "expires_on": found.expires_on})
 
 
 async def _loaded(checkpoints: Checkpoints) -> bytes:

@@ -373,7 +373,7 @@ def _watch_writing(race: Race, monkeypatch: pytest.MonkeyPatch) -> None:
         if not of_loop or race.calm or not decided:
             await write_decisions(steps, outputs, decided, now)
             return
-        (owner,) = [each for each in race.orchestrators if each.api.owner_id == steps._owner_id]
+        (owner,) = [each for each in race.orchestrators if each.api.owner_id == steps.owner_id]
         await race.before_write(owner.api, decided)
         try:
             await write_decisions(steps, outputs, decided, now)

@@ -19,7 +19,8 @@ from tests.conftest import TestDatabase
 from tests.integration.gateway.front import Front, address, problem_of, running_front, served, settings_of
 
 from graticule.config import Settings
-from graticule.storage.local import LocalStorage
+from graticule.storage.place import storage_of
+from graticule.storage.protocol import Storage
 
 DATA = bytes(range(256)) * 10
 
@@ -30,8 +31,8 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def storage(settings: Settings) -> LocalStorage:
-    return LocalStorage.of(settings)
+def storage(settings: Settings) -> Storage:
+    return storage_of(settings)
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ async def front(settings: Settings, emptied_database: TestDatabase) -> AsyncIter
         yield running
 
 
-async def test_a_signed_blob_is_read_by_ranges_without_a_login(front: Front, storage: LocalStorage) -> None:
+async def test_a_signed_blob_is_read_by_ranges_without_a_login(front: Front, storage: Storage) -> None:
     await storage.put("silver/ü x.html", DATA)
     signed = await storage.presigned_read("silver/ü x.html")
     whole = await front.ask(None, "GET", signed)
@@ -57,7 +58,7 @@ async def test_a_signed_blob_is_read_by_ranges_without_a_login(front: Front, sto
     assert (await front.ask(None, "GET", signed, headers={"Range": "bytes=99999-"})).status_code == 416
 
 
-async def test_who_has_no_good_address_reads_nothing(front: Front, storage: LocalStorage) -> None:
+async def test_who_has_no_good_address_reads_nothing(front: Front, storage: Storage) -> None:
     for path in ("silver/a.tif", "silver/b.tif", "outputs/job/x.json"):
         await storage.put(path, b"secret")
     signed = await storage.presigned_read("silver/a.tif")
@@ -85,7 +86,7 @@ async def test_without_a_key_no_address_is_good(tmp_path: Path, emptied_database
 
 
 async def test_gdal_reads_a_signed_raster_by_ranges(
-    front: Front, settings: Settings, storage: LocalStorage, monkeypatch: pytest.MonkeyPatch
+    front: Front, settings: Settings, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str | None] = []
 
@@ -99,7 +100,7 @@ async def test_gdal_reads_a_signed_raster_by_ranges(
     async with storage.writing("silver/r.tif") as file:
         write_raster(file, data)
     async with served(front.app) as at:
-        here = LocalStorage.of(settings.model_copy(update={"public_url": address(at)}))
+        here = storage_of(settings.model_copy(update={"public_url": address(at)}))
         signed = await here.presigned_read("silver/r.tif")
         found = await asyncio.to_thread(read_window, f"/vsicurl/{signed}")
     assert (found == data[0, 256:512, 512:768]).all()

@@ -1,13 +1,21 @@
 """The page on the storage tells what is there."""
 
+from datetime import timedelta
+
 import pytest
 from tests.unit.docs.pages import DOCS, anchors, codes, links, page, table
 
 from graticule.config import Settings
 from graticule.core.errors import InvalidInput
-from graticule.storage.local import PIECE_BYTES, LocalStorage
+from graticule.serve.tiles.signed_names import KEPT_SECONDS
+from graticule.services.retention import UNFINISHED_AFTER
+from graticule.storage.azure import READ_SECONDS
+from graticule.storage.azure_accounts import KEY_SECONDS
+from graticule.storage.azure_blocks import AT_ONCE, BLOCK_BYTES
+from graticule.storage.local import LocalStorage
 from graticule.storage.options import OUTPUTS, StorageOptions
 from graticule.storage.paths import LONGEST_PATH, scratch_name
+from graticule.storage.pieces import PIECE_BYTES
 from graticule.storage.protocol import Storage
 from graticule.storage.signing import LONGEST_SECONDS, PREFIX
 
@@ -37,6 +45,9 @@ def test_its_numbers_are_those_of_the_code() -> None:
     assert PIECE_BYTES == 1024 * 1024
     assert "1 MiB" in PAGE
     assert LONGEST_SECONDS == 7 * 24 * 3600
+    assert (READ_SECONDS, KEY_SECONDS, KEPT_SECONDS) == (3600, 4 * 3600, 1800)
+    assert (BLOCK_BYTES, AT_ONCE) == (8 * 1024 * 1024, 4)
+    assert timedelta(days=1) == UNFINISHED_AFTER
     assert f"{PREFIX}/<path>" in PAGE
     assert scratch_name("0123456789abcdef") == "89abcdef"
 

@@ -8,7 +8,7 @@ from pydantic import AnyHttpUrl, SecretStr
 
 from graticule.config import HttpAddress, Settings
 from graticule.core.errors import ConfigurationError, InvalidInput
-from graticule.storage.local import LocalStorage
+from graticule.storage.place import storage_of
 from graticule.storage.signing import LONGEST_SECONDS, ReadSigner
 
 KEY = SecretStr("the-service-key-of-the-tests-is-long-enough")
@@ -89,10 +89,10 @@ def test_an_address_holds_for_a_time_that_can_be_meant(signer: ReadSigner, secon
 
 async def test_what_is_missing_is_told(tmp_path: Path) -> None:
     given = {"home": tmp_path, "public_url": HttpAddress(AnyHttpUrl(URL)), "service_key": KEY}
-    whole = LocalStorage.of(Settings(**given))  # type: ignore[arg-type]
+    whole = storage_of(Settings(**given))  # type: ignore[arg-type]
     assert (await whole.presigned_read("silver/1", 5)).startswith(f"{URL}/storage/silver/1?expires=")
     for missing in ("public_url", "service_key"):
-        storage = LocalStorage.of(Settings(**{**given, missing: None}))  # type: ignore[arg-type]
+        storage = storage_of(Settings(**{**given, missing: None}))  # type: ignore[arg-type]
         with pytest.raises(ConfigurationError) as told:
             await storage.presigned_read("silver/1")
         assert f"GRATICULE_{missing}".upper() in str(told.value)

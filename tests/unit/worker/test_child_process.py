@@ -7,6 +7,7 @@ import subprocess
 import sys
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,15 +45,23 @@ class Checkpoints:
 
 
 @pytest.fixture
-async def linked() -> AsyncIterator[tuple[ChildProcess, socket.socket]]:
+async def linked(tmp_path: Path) -> AsyncIterator[tuple[ChildProcess, socket.socket]]:
     """Give a child process of which the test is the other end."""
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
     process = await asyncio.create_subprocess_exec("sleep", "60", stdout=PIPE, start_new_session=True)
-    child = ChildProcess(process, *await asyncio.open_connection(sock=ours))
+    child = ChildProcess(process, *await asyncio.open_connection(sock=ours), tmp_path)
     yield child, theirs
     theirs.close()
     await child.kill()
+
+
+async def test_what_a_child_left_in_files_goes_with_it(
+    linked: tuple[ChildProcess, socket.socket], tmp_path: Path
+) -> None:
+    (tmp_path / "half").write_bytes(b"of an upload")
+    await linked[0].kill()
+    assert not await asyncio.to_thread(tmp_path.exists)
 
 
 async def test_a_child_that_reads_no_answer_is_given_no_more(linked: tuple[ChildProcess, socket.socket]) -> None:

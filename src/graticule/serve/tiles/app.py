@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from fastapi import Depends, FastAPI, Request
@@ -44,6 +45,7 @@ from graticule.serve.tiles.mosaics import Blobs, Mosaics, is_mosaic
 from graticule.serve.tiles.pages import PAGES
 from graticule.serve.tiles.reader import Asset, AssetReader
 from graticule.serve.tiles.rendering import KnownRanges, asked_picture, render
+from graticule.serve.tiles.signed_names import SignedNames
 
 # Dependencies that TiTiler's endpoints name themselves, and what stands in their place.
 _IN_PLACE_OF: Final[Mapping[Any, Callable[..., Any]]] = {
@@ -118,7 +120,7 @@ def _tile_matrix_sets() -> TMSFactory:
 
 
 def _asset_dependency(storage: Blobs) -> Callable[..., Any]:
-    mosaics, ranges = Mosaics(storage), KnownRanges()
+    mosaics, ranges, names = Mosaics(storage), KnownRanges(), SignedNames(storage.readable)
 
     async def asset(request: Request, served: TheServed) -> Asset:
         path = served.blob_path
@@ -126,7 +128,8 @@ def _asset_dependency(storage: Blobs) -> Callable[..., Any]:
             raise NotFound("This asset has no raster.")
         mosaic = await mosaics.find(path) if is_mosaic(path) else None
         picture = asked_picture(request, (path, served.revision, served.output_hash), ranges)
-        return Asset(path, storage.readable, picture, mosaic, budget_of(request.query_params))
+        readable = partial(names.name, f"{served.revision} {served.output_hash}")
+        return Asset(path, readable, picture, mosaic, budget_of(request.query_params))
 
     return asset
 

@@ -35,7 +35,9 @@ PROCESS_ENVIRONMENT: Final[Mapping[str, str]] = {
     "PROJ_NETWORK": "OFF",
 }
 
-_NAMES: Final = re.compile(r"(?:GTIFF_DIR:|[A-Za-z]+://|[/<])[^'\"]*|[^\s'\"]+\.(?:tiff?|json)\b", re.IGNORECASE)
+_NAMES: Final = re.compile(
+    r"(?:GTIFF_DIR:|[A-Za-z]+://|[/<])[^'\"]*|[^\s'\"]+\.(?:tiff?|json)\b[^\s'\"]*", re.IGNORECASE
+)
 _LOGGERS: Final = ("rasterio", "rasterio._env", "rasterio._err", "rasterio._io", "rasterio._base", "rasterio.session")
 
 

@@ -141,6 +141,15 @@ def opened_desk(root: Path) -> Iterator[Desk]:
         yield Desk(root, storage)
 
 
+class RemoteDesk(Desk):
+    """A desk whose storage is not on this machine; `root` has what was made here."""
+
+    def source(self, kind: str, name: str = "scene.tif", **changes: Any) -> str:
+        path = super().source(kind, name, **changes)
+        self.storage.put(path, self.file(path).read_bytes())
+        return path
+
+
 def pixels(path: Path) -> tuple[Any, Any]:
     """Give all values of a raster, and its mask."""
     with rasterio.open(path) as dataset:

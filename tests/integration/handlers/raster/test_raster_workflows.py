@@ -14,10 +14,9 @@ from graticule.dag.graph import Graph
 from graticule.dag.inputs import validate_inputs
 from graticule.dag.state import Decision
 from graticule.handlers import known_handlers
-from graticule.handlers.outputs.staging import final_path, staged_sizes
+from graticule.handlers.outputs.staging import final_path, staged_path
 from graticule.handlers.stac.inputs import ItemInputs
 from graticule.services.workflow_library import compile_file
-from graticule.storage.local import LocalStorage
 from graticule.worker.outcome import document
 
 SOURCE = {"container_name": "bronze", "blob_name": "scene.tif"}
@@ -66,28 +65,29 @@ class Led:
         return self.desk.run(handler, **params)
 
 
-async def promoted(led: Led) -> list[str]:
+def promoted(led: Led) -> list[str]:
     """Give where the registration will put what is staged."""
     assert led.registered is not None
-    given, storage = led.registered, LocalStorage(led.desk.root)
-    assert set(await staged_sizes(storage, led.desk.job_id)) == set(given.staged_files)
+    given, storage = led.registered, led.desk.storage
+    folder = staged_path(storage, led.desk.job_id, "")
+    assert {blob.removeprefix(folder) for blob in led.desk.blobs(folder)} == set(given.staged_files)
     return sorted(final_path(storage, given.blob_prefix, name) for name in given.staged_files)
 
 
-async def test_a_small_raster_becomes_one_cog(desk: Desk) -> None:
-    desk.source("rgb")
-    led = Led(desk, "raster_ingest", **SUBMITTED)
+def test_a_small_raster_becomes_one_cog(any_desk: Desk) -> None:
+    any_desk.source("rgb")
+    led = Led(any_desk, "raster_ingest", **SUBMITTED)
     assert led.handlers == ["raster.validate", "raster.create_cog", "raster.stac_register_item"]
     assert led.registered is not None
     assert led.registered.model_dump()["platform_refs"] == {"dataset_id": "d"}
     assert (led.registered.stac_item_id, led.registered.asset_id) == ("item", "a1")
     assert led.registered.product.path == "silver/acme/data/a1/v1/r1/cogs/scene.tif"
-    assert await promoted(led) == [led.registered.product.path]
+    assert promoted(led) == [led.registered.product.path]
 
 
-async def test_a_large_raster_becomes_tiles_and_a_mosaic(desk: Desk) -> None:
-    desk.source("rgb", width=600, height=300)
-    led = Led(desk, "raster_ingest", large_mb=0.4, tile_size=512, overlap=64, **SUBMITTED)
+def test_a_large_raster_becomes_tiles_and_a_mosaic(any_desk: Desk) -> None:
+    any_desk.source("rgb", width=600, height=300)
+    led = Led(any_desk, "raster_ingest", large_mb=0.4, tile_size=512, overlap=64, **SUBMITTED)
     assert led.handlers == [
         "raster.validate",
         "raster.generate_tiling_scheme",
@@ -99,7 +99,7 @@ async def test_a_large_raster_becomes_tiles_and_a_mosaic(desk: Desk) -> None:
     assert led.registered is not None
     assert (led.registered.product.tile_count, led.registered.source.raster_type) == (2, "rgb")
     prefix = "silver/acme/data/a1/v1/r1"
-    assert await promoted(led) == [
+    assert promoted(led) == [
         f"{prefix}/cogs/scene_tile_0_0.tif",
         f"{prefix}/cogs/scene_tile_1_0.tif",
         f"{prefix}/mosaics/scene.json",
@@ -108,10 +108,10 @@ async def test_a_large_raster_becomes_tiles_and_a_mosaic(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("extract_first", [False, True])
-async def test_a_job_that_is_no_partners_has_names_of_its_own(desk: Desk, extract_first: bool) -> None:
-    desk.source("categorical", width=600, height=300)
+def test_a_job_that_is_no_partners_has_names_of_its_own(any_desk: Desk, extract_first: bool) -> None:
+    any_desk.source("categorical", width=600, height=300)
     options = {"tile_size": 512, "overlap": 0, "extract_first": extract_first}
-    led = Led(desk, "process_large_raster", **options)
+    led = Led(any_desk, "process_large_raster", **options)
     assert ("raster.extract_tiles" in led.handlers) is extract_first
     given = led.registered
     assert given is not None
@@ -119,7 +119,7 @@ async def test_a_job_that_is_no_partners_has_names_of_its_own(desk: Desk, extrac
     assert given.stac_item_id == given.blob_prefix.replace("/", "-")
     assert given.stac_collection_id == "direct-bronze"
     assert given.tile_url is None
-    assert all(blob.startswith(f"silver/{given.blob_prefix}/") for blob in await promoted(led))
+    assert all(blob.startswith(f"silver/{given.blob_prefix}/") for blob in promoted(led))
 
 
 def test_inputs_of_a_large_raster_have_the_documented_defaults() -> None:

@@ -22,7 +22,7 @@ from starlette.types import Receive, Scope, Send
 from tests.conftest import TestDatabase
 from tests.integration.handlers.vector.tables import ServedNumber
 
-from graticule.config import Settings
+from graticule.config import Settings, StorageKind
 from graticule.core.models.platform import DataType
 from graticule.core.table import DatabaseRole
 from graticule.handlers.vector.described import Chunk, Opening
@@ -33,6 +33,7 @@ from graticule.serve.features.layer import Layers
 from graticule.serve.served import Served
 from graticule.storage.blocking import BlockingStorage
 from graticule.storage.local import LocalStorage
+from graticule.storage.place import storage_of
 from graticule.worker.app import create_worker
 
 QUEUE: Final = "container-tasks"
@@ -147,8 +148,9 @@ class Database:
 class Ingestion:
     """A worker at work, and the application that serves what it has loaded."""
 
-    def __init__(self, database: TestDatabase, home: Path) -> None:
+    def __init__(self, database: TestDatabase, home: Path, **settings: Any) -> None:
         self.home = home
+        self.settings = Settings(home=home, worker_grace_seconds=1, storage_root=self.storage, **settings)
         self.rows = Database(database)
         self._runner = asyncio.Runner()
         self._end = asyncio.Event()
@@ -179,8 +181,9 @@ class Ingestion:
             await self._main
 
     async def _run(self) -> None:
-        settings = Settings(home=self.home, worker_grace_seconds=1, storage_root=self.storage)
-        worker = create_worker(settings, self.rows.database.url(DatabaseRole.WORKER), queues=[QUEUE], concurrency=4)
+        worker = create_worker(
+            self.settings, self.rows.database.url(DatabaseRole.WORKER), queues=[QUEUE], concurrency=4
+        )
         async with worker.router.lifespan_context(worker), self._pool():
             self._ready.set()
             await self._end.wait()
@@ -221,7 +224,8 @@ class Ingestion:
         if result["status"] != "completed":
             raise Refused(handler, result)
         if result["output_ref"] is not None:
-            found: dict[str, Any] = json.loads((self.storage / result["output_ref"]).read_bytes())
+            with BlockingStorage(storage_of(self.settings)) as storage:
+                found: dict[str, Any] = json.loads(storage.get(result["output_ref"]))
             return found
         output: dict[str, Any] = result["output"]
         return output
@@ -246,8 +250,16 @@ class Ingestion:
             return refused
 
     def validated(self, job_id: str, file: Path, **options: Any) -> dict[str, Any]:
-        container, _, blob = str(file.relative_to(self.storage)).partition("/")
+        container, _, blob = self.stored(file).partition("/")
         return self.step(job_id, "vector.validate", container_name=container, blob_name=blob, **options)
+
+    def stored(self, file: Path) -> str:
+        """Give the path of a partner's file in the storage, to which it is sent where that is not on this machine."""
+        path = str(file.relative_to(self.storage))
+        if self.settings.storage is not StorageKind.LOCAL:
+            with BlockingStorage(storage_of(self.settings)) as storage:
+                storage.put(path, file.read_bytes())
+        return path
 
     def loaded(self, job_id: str, source: dict[str, Any], table_name: str) -> dict[str, Any]:
         """Run the steps after the validation."""
@@ -258,7 +270,8 @@ class Ingestion:
 
     def chunks(self, source: dict[str, Any], rows_per_chunk: int, folder: Path | None = None) -> list[dict[str, Any]]:
         """Share the rows out: into many small chunks, where the format can be read in parts."""
-        with BlockingStorage(LocalStorage(folder or self.storage)) as storage:
+        kept = storage_of(self.settings) if folder is None else LocalStorage(folder)
+        with BlockingStorage(kept) as storage:
             opening = Opening.model_validate(source["opening"])
             ranges = [each for each in reading.ranges(storage, opening, rows_per_chunk) or [] if each[2]]
         if not ranges:

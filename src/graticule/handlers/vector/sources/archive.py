@@ -21,7 +21,16 @@ from graticule.handlers.outputs.staging import scratch_path
 from graticule.handlers.vector.rejecting import Code, rejected
 from graticule.handlers.vector.sources.blob_stream import blob_stream
 from graticule.handlers.vector.sources.choosing import chosen
-from graticule.handlers.vector.sources.source import ARCHIVE_ENDINGS, HEAD_BYTES, JOURNALS, Kind, SourceFile, kind_of
+from graticule.handlers.vector.sources.source import (
+    ARCHIVE_ENDINGS,
+    HEAD_BYTES,
+    JOURNALS,
+    MAIN_PART,
+    OTHER_PARTS,
+    Kind,
+    SourceFile,
+    kind_of,
+)
 
 MOST_ENTRIES: Final = 1000
 MOST_BYTES: Final = 16 * 1024**3
@@ -29,7 +38,7 @@ MOST_RATIO: Final = 200  # times the archive's own size; a Shapefile that is mos
 FREE_BYTES: Final = 256 * 1024**2  # that a small archive may always become
 LONGEST_DIRECTORY: Final = 4 * 1024**2
 PIECE_BYTES: Final = 1024**2
-SHAPEFILE_PARTS: Final = (".shp", ".shx", ".dbf", ".prj", ".cpg")
+SHAPEFILE_PARTS: Final = (MAIN_PART, *OTHER_PARTS)
 _ENDINGS: Final = {  # by which readers know a file
     Kind.GEOPACKAGE: ".gpkg",
     Kind.FLATGEOBUF: ".fgb",

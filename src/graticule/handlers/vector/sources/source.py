@@ -5,11 +5,11 @@ GeoPackage has for a layer. Nothing of that gets so far.
 """
 
 import codecs
+import contextlib
 import json
 import re
 from collections.abc import Iterable
-from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Self
 
@@ -19,7 +19,7 @@ from graticule.handlers.vector.rejecting import Code, rejected
 from graticule.handlers.vector.sources.crs_texts import is_name
 from graticule.handlers.vector.sources.json_escapes import EscapeCheck
 from graticule.storage.blocking import BlockingStorage
-from graticule.storage.paths import resolve_source
+from graticule.storage.paths import check_partner_blob
 from graticule.storage.protocol import BlobInfo
 
 HEAD_BYTES: Final = 64 * 1024  # of a file, by which its format is known
@@ -32,6 +32,7 @@ _PARSED_NAME: Final = re.compile(rf"[!;%]|\.(?:{_ARCHIVES})(?:/|$)|/vsi[a-z0-9]*
 JOURNALS: Final = ("-wal", "-journal")
 ARCHIVE: Final = (b"PK\x03\x04", b"PK\x05\x06")  # the second has nothing in it
 _RECORD: Final = b"\x1e"  # what begins a record of RFC 8142
+MAIN_PART, OTHER_PARTS = ".shp", (".shx", ".dbf", ".prj", ".cpg")  # of a Shapefile
 TABLE_ENDINGS: Final = (".csv", ".tsv", ".txt")
 _UNPACKED: Final = re.compile(r"[0-9a-z]{8}/source/[a-z0-9_.-]+")  # see `archive`
 _GEOJSON: Final = re.compile(rb"\{[ \t\r\n]*\"")
@@ -74,20 +75,31 @@ class SourceFile:
 
     storage: BlockingStorage
     path: str  # container/blob/path
-    opened: str  # for GDAL
 
     @classmethod
     def at(cls, storage: BlockingStorage, container_name: str, blob_name: str) -> Self:
         """Find a file; one of ours is refused."""
-        found = resolve_source(storage, container_name, blob_name)
-        return cls(storage, f"{container_name}/{blob_name}", found.opened)
+        check_partner_blob(container_name, blob_name, storage.options)
+        return cls(storage, f"{container_name}/{blob_name}")
 
     @classmethod
     def of(cls, storage: BlockingStorage, path: str) -> Self:
         """Find a file that was opened before: a partner's, or what was unpacked of one."""
         container, _, name = path.partition("/")
-        file = cls(storage, path, "")
-        return replace(file, opened=storage.readable(path)) if file.is_unpacked else cls.at(storage, container, name)
+        file = cls(storage, path)
+        return file if file.is_unpacked else cls.at(storage, container, name)
+
+    @property
+    def opened(self) -> str:
+        """Its name for GDAL, which reaches no network here: where blobs are no files, it is copied to this machine."""
+        if self.path.endswith(MAIN_PART):
+            for ending in OTHER_PARTS:
+                with contextlib.suppress(NotFound):
+                    self.storage.local(f"{self.path.removesuffix(MAIN_PART)}{ending}")
+        try:
+            return str(self.storage.local(self.path))
+        except NotFound:
+            raise rejected(Code.NOT_FOUND, f"There is no file {self.path}.") from None
 
     @property
     def is_unpacked(self) -> bool:
@@ -128,7 +140,7 @@ class SourceFile:
             head = self._head(LONGEST_LINE)
         found = kind_of(head, self.path)
         if found in {Kind.GEOJSON, Kind.GEOJSON_LINES}:
-            with closing(self.storage.stream(self.path)) as pieces:
+            with contextlib.closing(self.storage.stream(self.path)) as pieces:
                 check_json(pieces)
         if found is Kind.GEOPACKAGE:
             self._check_journals()
