@@ -138,8 +138,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leave out of every later search for garbage what stays to the end: the modules, and the tests themselves."""
-    gc.collect()
+    """Leave out of every later search for garbage what stays to the end: the modules, and the tests themselves.
+
+    To search once for the little that collecting has left would take longer than it saves.
+    """
     gc.freeze()
     gc.set_threshold(10_000)  # what a test leaves is little, and goes with it
     gc.enable()

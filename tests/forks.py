@@ -93,5 +93,6 @@ def _run(arguments: Sequence[str], folder: Path, environment: Mapping[str, str],
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    sys.path[1:1] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))  # as Python does when it starts
     sys.argv = ["graticule", *arguments]
     main()

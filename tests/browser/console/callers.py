@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
+from tests.browser.console.site import Site
 from tests.e2e.eventually import eventually
-from tests.e2e.installation import Up
 
 ORCHESTRATOR = "/api/proxy/orchestrator/api/v1"
 
@@ -15,12 +15,12 @@ ORCHESTRATOR = "/api/proxy/orchestrator/api/v1"
 class Caller:
     """One who calls with a key."""
 
-    up: Up
+    site: Site
     key: str
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.up.port}"
+        return f"http://127.0.0.1:{self.site.port}"
 
     def get(self, path: str, **params: Any) -> Any:
         return self._ask("GET", path, params=params)
@@ -31,7 +31,7 @@ class Caller:
     def add_client(self, name: str, *roles: str, platform_id: str | None = None) -> "Caller":
         """Have an admin add a client, and give it as one who calls."""
         asked = {"client_id": name, "display_name": name, "roles": roles, "platform_id": platform_id}
-        return Caller(self.up, self.post(f"{ORCHESTRATOR}/clients", **asked)["key"])
+        return Caller(self.site, self.post(f"{ORCHESTRATOR}/clients", **asked)["key"])
 
     def submit_job(self, workflow: str, **inputs: Any) -> str:
         return str(self.post("/api/gateway/submit", workflow_id=workflow, input_params=inputs)["job_id"])

@@ -29,7 +29,7 @@ class Sender:
 
     @classmethod
     def of(cls, admin: Caller) -> "Sender":
-        container = admin.up.home / "storage" / CONTAINER
+        container = admin.site.home / "storage" / CONTAINER
         container.mkdir(parents=True, exist_ok=True)
         return cls(admin.add_client("harbour-office", "submitter", platform_id="ddh"), container)
 

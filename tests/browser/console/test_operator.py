@@ -10,10 +10,11 @@ from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import Locator, expect
 from tests.browser.conftest import Browser
 from tests.browser.console.callers import Caller
+from tests.browser.console.conftest import StartSite
 from tests.browser.console.signals import Signals
+from tests.browser.console.site import ADMIN_KEY
 from tests.browser.console.visitor import LIVELY_MS, Visitor, visiting
 from tests.e2e.eventually import eventually
-from tests.e2e.installation import Up
 
 CHILDREN = 1000
 SHOWN_CHILDREN = 100
@@ -23,10 +24,9 @@ STEPS_OF_FAN_OUT = ["start", "prepare", "split", "gather", "summarize", "end"]
 
 
 @pytest.mark.timeout(300)
-def test_an_operators_day(home: Path, folder: Path, start_up: Any, browser: Browser, pictures: Path) -> None:
+def test_an_operators_day(folder: Path, start_site: StartSite, browser: Browser, pictures: Path) -> None:
     signals = Signals(folder / "signals")
-    up: Up = start_up(home, **signals.settings)
-    admin = Caller(up.until_ready(), up.admin_key)
+    admin = Caller(start_site(**signals.settings).until_ready(), ADMIN_KEY)
 
     def story(chromium: Chromium) -> None:
         with visiting(chromium, admin.url, pictures) as visitor:
@@ -185,12 +185,12 @@ def two_tasks_are_given_up(admin: Caller) -> dict[str, str]:
     """Have the worker die with two tasks of which this is the last delivery; give their jobs by their gauges."""
     jobs = {gauge: admin.submit_job("tide_survey", gauge=gauge) for gauge in ("harbour", "lagoon")}
     last = "UPDATE dagapp.dag_tasks SET max_deliveries = 1 WHERE status = 'leased' RETURNING task_id"
-    eventually(lambda: len(admin.up.query(last)) == len(jobs), "two tasks at work")
-    with admin.up.child_down("worker"):
-        admin.up.query("UPDATE dagapp.dag_tasks SET lease_expires_at = now() WHERE status = 'leased'")
+    eventually(lambda: len(admin.site.query(last)) == len(jobs), "two tasks at work")
+    with admin.site.down("worker"):
+        admin.site.query("UPDATE dagapp.dag_tasks SET lease_expires_at = now() WHERE status = 'leased'")
     for job_id in jobs.values():
         admin.until_job(job_id, lambda job: job["status"] == "failed")
-    eventually(admin.up.is_ready, "another worker")
+    admin.site.until_ready()
     return jobs
 
 
@@ -244,7 +244,7 @@ def a_client_gets_a_key_that_is_shown_once(visitor: Visitor, admin: Caller) -> N
 
     visitor.confirm("Add a client", fill)
     key = visitor.page.get_by_role("group", name="The key of night-watch").locator("code").inner_text()
-    assert Caller(admin.up, key).get("/api/status/jobs")["items"]
+    assert Caller(admin.site, key).get("/api/status/jobs")["items"]
     visitor.examine("clients")
     visitor.button("I have stored it").click()
     assert key not in visitor.page.content()

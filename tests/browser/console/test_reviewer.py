@@ -11,13 +11,17 @@ from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import Locator, expect
 from tests.browser.conftest import Browser
 from tests.browser.console.callers import Caller
+from tests.browser.console.conftest import StartSite
 from tests.browser.console.island import Sender, false_colours, natural_colours, write_beaches, write_picture
+from tests.browser.console.site import ADMIN_KEY
 from tests.browser.console.visitor import Visitor, visiting
 from tests.browser.maps import Picture, decoded
-from tests.e2e.installation import Program, Up
+from tests.conftest import TestDatabase
+from tests.e2e.installation import Program
 from tests.e2e.processes import free_ports
 
 from graticule.cli.demo_island import Island
+from graticule.core.table import DatabaseRole
 
 TILE = "/tiles/WebMercatorQuad/11/675/939.png"  # in the middle of the island
 REASON = "The beaches of the north are missing. Send them all."
@@ -35,13 +39,19 @@ class Waiting:
 
 
 @pytest.mark.timeout(300)
-def test_a_reviewers_day(home: Path, start_up: Any, start_process: Any, browser: Browser, pictures: Path) -> None:
+def test_a_reviewers_day(
+    database: TestDatabase, start_site: StartSite, start_process: Any, browser: Browser, pictures: Path
+) -> None:
     public_port = free_ports()
     public_url = f"http://127.0.0.1:{public_port}"
-    up: Up = start_up(home, serve=True, GRATICULE_EXTERNAL_SERVE_URL=public_url)
-    public_settings = {"GRATICULE_SERVE_AUDIENCE": "external", "GRATICULE_EXTERNAL_SERVE_URL": public_url}
-    admin = Caller(up.until_ready(), up.admin_key)
-    public: Program = start_process("serve", port=public_port, GRATICULE_HOME=str(home), **public_settings)
+    site = start_site(serve=True, GRATICULE_EXTERNAL_SERVE_URL=public_url)
+    public_settings = {
+        "GRATICULE_SERVE_AUDIENCE": "external",
+        "GRATICULE_EXTERNAL_SERVE_URL": public_url,
+        "GRATICULE_DATABASE_URL": database.url(DatabaseRole.SERVE_EXTERNAL),
+    }
+    admin = Caller(site.until_ready(), ADMIN_KEY)
+    public: Program = start_process("serve", port=public_port, GRATICULE_HOME=str(site.home), **public_settings)
     waiting = processed(admin)
     public.until_status("/readyz", 200)
 

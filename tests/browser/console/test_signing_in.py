@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
 
 import httpx
@@ -12,9 +11,10 @@ from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import expect
 from tests.browser.conftest import Browser
 from tests.browser.console.callers import ORCHESTRATOR, Caller
+from tests.browser.console.conftest import StartSite
+from tests.browser.console.site import ADMIN_KEY
 from tests.browser.console.visitor import Visitor, visiting
 from tests.e2e.eventually import eventually
-from tests.e2e.installation import Up
 from tests.unit.services.issuer import AuthorizationServer, issuer_running
 
 LABEL = "Sign in with the survey"
@@ -32,16 +32,15 @@ def issuer() -> Iterator[AuthorizationServer]:
 
 @pytest.mark.timeout(180)
 def test_signing_in_and_staying_signed_in(
-    home: Path, start_up: Any, browser: Browser, issuer: AuthorizationServer, pictures: Path
+    start_site: StartSite, browser: Browser, issuer: AuthorizationServer, pictures: Path
 ) -> None:
-    up: Up = start_up(
-        home,
+    site = start_site(
         GRATICULE_OIDC_ISSUER=issuer.url,
         GRATICULE_OIDC_AUDIENCE=issuer.client_id,
         GRATICULE_OIDC_CLIENT_ID=issuer.client_id,
         GRATICULE_OIDC_LABEL=LABEL,
     )
-    admin = Caller(up.until_ready(), up.admin_key)
+    admin = Caller(site.until_ready(), ADMIN_KEY)
     issuer.redirect_uris.add(f"{admin.url}/api/session/oidc/callback")
 
     def story(chromium: Chromium) -> None:
@@ -153,10 +152,10 @@ def a_lost_connection_is_told_and_comes_back(visitor: Visitor, reviewer: Visitor
     expect(visitor.page.get_by_text("Live", exact=True)).to_be_visible()
     expect(reviewer.page.get_by_text("Every 5 s", exact=True)).to_be_visible()
     with visitor.expecting(BROKEN), reviewer.expecting(BROKEN):
-        with admin.up.child_down("gateway"):
+        with admin.site.down("gateway"):
             for each in (visitor, reviewer):
                 each.sees("The connection is lost.")
-        eventually(admin.up.is_ready, "another gateway")
+        admin.site.until_ready()
         for each in (visitor, reviewer):
             expect(each.page.get_by_text("The connection is lost.")).to_have_count(0)
     expect(visitor.page.get_by_text("Live", exact=True)).to_be_visible()
@@ -180,10 +179,10 @@ def what_happens_in_another_window_counts_here(visitor: Visitor, admin: Caller) 
 def who_cannot_sign_out_is_told_so(visitor: Visitor, admin: Caller) -> None:
     visitor.settle()
     with visitor.expecting(BROKEN):
-        with admin.up.child_down("gateway"):
+        with admin.site.down("gateway"):
             visitor.button("Sign out").click()
             visitor.sees("You are still signed in")
-        eventually(admin.up.is_ready, "another gateway")
+        admin.site.until_ready()
         expect(visitor.page.get_by_text("Live", exact=True)).to_be_visible()
 
 
