@@ -31,11 +31,11 @@ class Certificates:
         return context
 
 
-def made(folder: Path) -> Certificates:
-    """Give new certificates, written into a folder that only the test reads."""
+def made(folder: Path, address: str = "127.0.0.1") -> Certificates:
+    """Give new certificates of an address of this machine, written into a folder that only the test reads."""
     authority_key, server_key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     authority = _authority(authority_key)
-    certificate = _server_certificate(server_key.public_key(), authority, authority_key)
+    certificate = _server_certificate(server_key.public_key(), address, authority, authority_key)
     files = Certificates(folder / "ca.pem", folder / "certificate.pem", folder / "key.pem")
     files.ca.write_bytes(authority.public_bytes(serialization.Encoding.PEM))
     files.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
@@ -56,9 +56,12 @@ def _authority(key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
 
 
 def _server_certificate(
-    key: ec.EllipticCurvePublicKey, authority: x509.Certificate, authority_key: ec.EllipticCurvePrivateKey
+    key: ec.EllipticCurvePublicKey,
+    address: str,
+    authority: x509.Certificate,
+    authority_key: ec.EllipticCurvePrivateKey,
 ) -> x509.Certificate:
-    names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address(address))]
     signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
     return (
         _begun(_name("localhost"), authority.subject, key)

@@ -5,7 +5,7 @@ none has a message too many, and ends it. So a message that is sent twice, deliv
 does no harm, and a task whose lease runs out is sent anew.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from graticule.core.fault_points import Commit
@@ -19,10 +19,8 @@ from graticule.repositories.tasks import LeaseState, TakenTask, TaskRepository
 class TaskLedger(Protocol):
     """Gives leases of tasks to one worker."""
 
-    async def take(
-        self, task_ids: Sequence[TaskId], with_params: Collection[TaskId] = ()
-    ) -> Mapping[TaskId, TakenTask]:
-        """Lease the tasks that wait, and tell how each stands; `with_params` are those whose message was too small.
+    async def take(self, task_ids: Sequence[TaskId]) -> Mapping[TaskId, TakenTask]:
+        """Lease the tasks that wait, and tell how each stands.
 
         A task that this worker holds already is told as held: the answer to an earlier question may have been lost.
         One that is not in the answer does not exist.
@@ -52,13 +50,10 @@ class DatabaseLedger:
         self._worker_id = worker_id
         self._lease_seconds = lease_seconds
 
-    async def take(
-        self, task_ids: Sequence[TaskId], with_params: Collection[TaskId] = ()
-    ) -> Mapping[TaskId, TakenTask]:
+    async def take(self, task_ids: Sequence[TaskId]) -> Mapping[TaskId, TakenTask]:
         """Lease the tasks that wait, and tell how each stands."""
         async with self._leases.committing(Commit.CLAIM) as connection:
-            tasks = TaskRepository(connection)
-            return await tasks.take(self._worker_id, task_ids, self._lease_seconds, with_params)
+            return await TaskRepository(connection).take(self._worker_id, task_ids, self._lease_seconds)
 
     async def renew(self, messages: Sequence[TaskMessage]) -> Mapping[TaskId, LeaseState]:
         """Prolong the leases, and tell of each whether it is still held."""

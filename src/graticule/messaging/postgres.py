@@ -87,6 +87,9 @@ class PostgresTaskQueue:
         async with self._database.committing(Commit.DEAD_LETTER) as connection:
             return await TaskRepository(connection).dead_letter(self._worker_id, delivery_of(message), reason)
 
+    async def stop_receiving(self) -> None:
+        """Do nothing: nothing comes that is not asked for."""
+
     def release(self, message: TaskMessage) -> None:
         """Do nothing: the row that tells of the result is the message."""
 

@@ -62,5 +62,8 @@ class TaskQueue(Protocol):
     async def dead_letter(self, message: TaskMessage, reason: str) -> bool:
         """Set a message aside for good; False when its lease was lost."""
 
+    async def stop_receiving(self) -> None:
+        """Take no more messages; those that were received are still held."""
+
     def release(self, message: TaskMessage) -> None:
         """Let go of a message whose result is written, or that is another's; nothing more is done with it."""

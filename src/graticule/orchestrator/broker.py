@@ -15,15 +15,16 @@ from typing import Final
 from azure.servicebus import ServiceBusReceivedMessage
 
 from graticule.config import Settings
+from graticule.core.backoff import Backoff
 from graticule.core.cancellation import end_tasks
-from graticule.core.errors import ConfigurationError, GraticuleError, InvalidInput, Unavailable
+from graticule.core.errors import ConfigurationError, GraticuleError, InvalidInput
 from graticule.core.fault_points import Commit
 from graticule.core.ids import OwnerId
 from graticule.core.models import JobMessage
 from graticule.logs import get_logger
 from graticule.messaging.servicebus.inbound import InboundQueue
 from graticule.messaging.servicebus.jobs import job_message
-from graticule.messaging.servicebus.namespace import PERMANENT_PAUSE_SECONDS, Namespace
+from graticule.messaging.servicebus.namespace import PERMANENT_PAUSE_SECONDS, BrokerAway, Namespace
 from graticule.messaging.servicebus.sending import TaskSender
 from graticule.messaging.servicebus.tasks import MALFORMED
 from graticule.orchestrator.parts import persistently, signal
@@ -38,6 +39,20 @@ AGAIN_SECONDS: Final = 600.0  # between two looks at what the broker may have dr
 _log = get_logger(__name__)
 
 
+class _Pause:
+    """When a queue is tried again that took no tasks."""
+
+    def __init__(self) -> None:
+        self.until = 0.0
+        self._backoff = Backoff()
+
+    def begin(self, *, is_permanent: bool) -> float:
+        """Wait, and give for how long: until someone may have mended it, or longer from one try to the next."""
+        seconds = PERMANENT_PAUSE_SECONDS if is_permanent else self._backoff.next()
+        self.until = asyncio.get_running_loop().time() + seconds
+        return seconds
+
+
 class Broker:
     """Sends the tasks of one owner's jobs, and takes messages that ask for jobs."""
 
@@ -47,7 +62,7 @@ class Broker:
         self._owner_id = owner_id
         self._tasks_wait = asyncio.Event()
         self._jobs_wait = asyncio.Event()
-        self._refused: dict[str, float] = {}  # queues, and when they are tried again
+        self._pauses: dict[str, _Pause] = {}  # of queues that took no tasks
 
     def announce(self) -> None:
         """Note that there may be tasks to send."""
@@ -73,46 +88,39 @@ class Broker:
     async def _send(self) -> None:
         self.announce()
         while True:
-            await signal(self._tasks_wait, self._settings.orchestrator_poll_interval)
+            await signal(self._tasks_wait, self._patience())
             while await self._sent_some():
                 pass
 
+    def _patience(self) -> float:
+        """Tell how long to wait: for the next look, or until a queue is tried again."""
+        now, poll = asyncio.get_running_loop().time(), self._settings.orchestrator_poll_interval
+        return max(0.0, min([now + poll, *(pause.until for pause in self._pauses.values())]) - now)
+
     async def _sent_some(self) -> bool:
-        """Send what waits, the oldest first; False when no more does."""
+        """Send what waits, the oldest first; False when no more does. A queue that takes none holds up no other."""
+        now = asyncio.get_running_loop().time()
+        paused = [queue for queue, pause in self._pauses.items() if pause.until > now]
         async with self._database.connection() as connection:
-            tasks = await TaskRepository(connection).unsent(self._owner_id, TASKS_AT_ONCE, without=self._unwilling())
-        by_queue, away = attrgetter("queue"), None
+            tasks = await TaskRepository(connection).unsent(self._owner_id, TASKS_AT_ONCE, without=paused)
+        by_queue = attrgetter("queue")
         for queue, of_queue in groupby(sorted(tasks, key=by_queue), by_queue):
-            away = await self._sent(queue, list(of_queue)) or away
-        if away is not None:
-            raise away
+            await self._sent(queue, list(of_queue))
         return len(tasks) == TASKS_AT_ONCE
 
-    def _unwilling(self) -> list[str]:
-        """Name the queues that are not tried for now."""
-        now = asyncio.get_running_loop().time()
-        self._refused = {queue: until for queue, until in self._refused.items() if until > now}
-        return list(self._refused)
-
-    async def _sent(self, queue: str, tasks: Sequence[UnsentTask]) -> Unavailable | None:
-        """Send tasks of a queue, and note it; one that is refused, or takes none for now, does not hold up others."""
+    async def _sent(self, queue: str, tasks: Sequence[UnsentTask]) -> None:
+        """Send tasks of a queue, and note each batch that the broker has; after an error, wait with the rest."""
         try:
-            await self._sender.send(queue, tasks, self._database.now())
-        except ConfigurationError as error:
-            self._refused[queue] = asyncio.get_running_loop().time() + PERMANENT_PAUSE_SECONDS
-            _log.error(
-                "tasks cannot be sent",
-                queue=queue,
-                count=len(tasks),
-                error=str(error),
-                again_in=PERMANENT_PAUSE_SECONDS,
-            )
-            return None
-        except Unavailable as error:
-            return error
-        async with self._database.committing(Commit.SEND) as connection:
-            await TaskRepository(connection).note_sent(task.task_id for task in tasks)
-        return None
+            async for sent in self._sender.send(queue, tasks, self._database.now()):
+                async with self._database.committing(Commit.SEND) as connection:
+                    await TaskRepository(connection).note_sent(sent)
+        except (ConfigurationError, BrokerAway) as error:
+            pause = self._pauses.setdefault(queue, _Pause())
+            seconds = pause.begin(is_permanent=isinstance(error, ConfigurationError))
+            log = _log.error if isinstance(error, ConfigurationError) else _log.warning
+            log("tasks cannot be sent", queue=queue, count=len(tasks), error=str(error), again_in=seconds)
+        else:
+            self._pauses.pop(queue, None)
 
     async def _send_again(self) -> None:
         """Have tasks sent anew whose messages the broker has dropped by now."""

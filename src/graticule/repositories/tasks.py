@@ -47,12 +47,20 @@ class ClaimedTask:
 
 @dataclass(frozen=True, slots=True)
 class TakenTask:
-    """How a task stands for a worker that asked for its lease."""
+    """How a task stands for a worker that asked for its lease, and what it is to do under it."""
 
-    is_held: bool  # False: it has ended, or another worker has it
+    is_held: bool  # False: it has ended, it waits for its time, or another worker has it
+    job_id: JobId
+    node_id: NodeId
+    queue: str
+    handler: str
+    timeout_seconds: int
+    retry_count: int
     delivery_count: int
     max_deliveries: int
-    params: dict[str, JsonValue] | None = None  # where they were asked for
+    priority: int
+    traceparent: str | None = None
+    params: dict[str, JsonValue] | None = None  # of a task that is held
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +77,7 @@ class UnsentTask:
     retry_count: int
     traceparent: str | None
     available_at: datetime
+    version: str  # of the row that was read
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,18 +157,13 @@ class TaskRepository(Repository[Task]):
         return sorted(claimed, key=lambda task: (-task.priority, task.available_at, task.task_id))
 
     async def take(
-        self, worker_id: WorkerId, task_ids: Iterable[TaskId], lease_seconds: float, with_params: Iterable[TaskId] = ()
+        self, worker_id: WorkerId, task_ids: Iterable[TaskId], lease_seconds: float
     ) -> dict[TaskId, TakenTask]:
         """Lease named tasks that nobody has, and tell how each that exists stands.
 
         One that this worker holds is told as held, in the delivery that it is.
         """
-        given = {
-            "worker_id": worker_id,
-            "task_ids": sorted(set(task_ids)),
-            "lease_seconds": lease_seconds,
-            "with_params": list(with_params),
-        }
+        given = {"worker_id": worker_id, "task_ids": sorted(set(task_ids)), "lease_seconds": lease_seconds}
         rows = await self._rows("take_tasks", given)
         return {TaskId(row.pop("task_id")): TakenTask(**row) for row in rows}
 
@@ -252,9 +256,11 @@ class TaskRepository(Repository[Task]):
         rows = await self._rows("unsent_tasks", {"owner_id": owner_id, "limit": limit, "without": list(without)})
         return [UnsentTask(**row) for row in rows]
 
-    async def note_sent(self, task_ids: Iterable[TaskId]) -> None:
-        """Note that a broker has these tasks."""
-        await self._execute("note_sent_tasks", {"task_ids": sorted(task_ids)})
+    async def note_sent(self, tasks: Iterable[UnsentTask]) -> None:
+        """Note that a broker has these tasks, but for those that were changed since they were read."""
+        versions = {task.task_id: task.version for task in tasks}
+        given = {"task_ids": sorted(versions), "versions": orjson.dumps(versions).decode()}
+        await self._execute("note_sent_tasks", given)
 
     async def send_again(self, sent_before: datetime) -> int:
         """Let tasks be sent anew that a broker was given before this time and nobody took; tell how many."""

@@ -24,25 +24,28 @@ RETURNING task_id, job_id, node_id, queue, handler, params, timeout_seconds, ret
           max_deliveries, priority, traceparent, available_at;
 
 -- name: take_tasks
--- Named by the messages of a broker. One whose lease ran out waits again, whether or not that was noticed yet. What was
--- not leased is told as it was before.
+-- Named by the messages of a broker, which say no more than that they wait: what is to be done says the row. One whose
+-- lease ran out waits again, whether or not that was noticed yet; one whose time has not come has another message, that
+-- the broker still keeps. (A broker's clock may be ahead a little.) What was not leased is told as it was before.
 WITH taken AS (
     UPDATE dagapp.dag_tasks
     SET status = 'leased', leased_by = %(worker_id)s, delivery_count = delivery_count + 1,
         lease_expires_at = now() + %(lease_seconds)s * interval '1 second'
-    WHERE task_id = ANY (%(task_ids)s)
+    WHERE task_id = ANY (%(task_ids)s) AND available_at <= now() + interval '5 s'
       AND (status::text = 'queued' OR status::text = 'leased' AND lease_expires_at < now())
-    RETURNING task_id, delivery_count, max_deliveries, params
-), held AS (
-    SELECT task_id, true AS is_held, delivery_count, max_deliveries, params FROM taken
-    UNION ALL
-    SELECT task_id, status::text = 'leased' AND leased_by = %(worker_id)s, delivery_count, max_deliveries, params
+    RETURNING *
+)
+SELECT task_id, true AS is_held, job_id, node_id, queue, handler, timeout_seconds, retry_count, delivery_count,
+       max_deliveries, priority, traceparent, params
+FROM taken
+UNION ALL
+SELECT task_id, is_held, job_id, node_id, queue, handler, timeout_seconds, retry_count, delivery_count,
+       max_deliveries, priority, traceparent, CASE WHEN is_held THEN params END
+FROM (
+    SELECT *, status::text = 'leased' AND leased_by = %(worker_id)s AS is_held
     FROM dagapp.dag_tasks
     WHERE task_id = ANY (%(task_ids)s) AND NOT EXISTS (SELECT FROM taken WHERE taken.task_id = dag_tasks.task_id)
-)
-SELECT task_id, is_held, delivery_count, max_deliveries,
-       CASE WHEN is_held AND task_id = ANY (%(with_params)s::text[]) THEN params END AS params
-FROM held;
+) AS others;
 
 -- name: next_available
 -- When the first of the tasks that wait for their time comes up, as seconds from now.
@@ -209,7 +212,7 @@ SELECT task_id, status, (SELECT count(sent) FROM told) AS told FROM moved;
 -- name: unsent_tasks
 -- The outbox of a broker. Only the owner of a job sends its tasks: two that do would send each twice.
 SELECT task.task_id, task.job_id, task.node_id, task.queue, task.handler, task.params, task.timeout_seconds,
-       task.retry_count, task.traceparent, task.available_at
+       task.retry_count, task.traceparent, task.available_at, task.xmin::text AS version
 FROM dagapp.dag_tasks AS task JOIN dagapp.dag_jobs AS job USING (job_id)
 WHERE task.status = 'queued' AND task.sent_at IS NULL AND job.owner_id = %(owner_id)s
   AND task.queue <> ALL (%(without)s::text[])
@@ -217,9 +220,10 @@ ORDER BY task.created_at
 LIMIT %(limit)s;
 
 -- name: note_sent_tasks
--- One that a worker has taken meanwhile, or that was withdrawn, is not touched.
-UPDATE dagapp.dag_tasks SET sent_at = now()
-WHERE task_id = ANY (%(task_ids)s) AND status::text = 'queued' AND sent_at IS NULL;
+-- One that was taken, given back or withdrawn since it was read is another row version: of its message nothing is known.
+UPDATE dagapp.dag_tasks AS task SET sent_at = now()
+WHERE task.task_id = ANY (%(task_ids)s) AND task.status::text = 'queued' AND task.sent_at IS NULL
+  AND task.xmin::text = %(versions)s::jsonb ->> task.task_id;
 
 -- name: send_tasks_again
 -- The broker has dropped their messages by now.

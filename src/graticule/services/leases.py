@@ -6,7 +6,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from graticule.core.fault_points import Commit
-from graticule.core.ids import TaskId
+from graticule.core.ids import JobId, NodeId, TaskId
 from graticule.core.models.fields import JsonObject, TaskKey, WorkerKey
 from graticule.repositories.database import Database
 from graticule.repositories.tasks import Delivery, LeaseState, TaskRepository
@@ -27,18 +27,25 @@ class WantedTasks(_OfWorker):
     """Tasks whose messages a worker has received."""
 
     task_ids: list[TaskKey] = Field(min_length=1, max_length=MOST_TASKS, examples=[[EXAMPLE]])
-    with_params: list[TaskKey] = Field(
-        default_factory=list, max_length=MOST_TASKS, description="Those whose messages did not hold their parameters."
-    )
 
 
 class TakenTask(BaseModel):
     """How a task stands for the worker that asked for it."""
 
+    model_config = ConfigDict(from_attributes=True)
+
     is_held: bool = Field(description="False: it has ended, or another worker has it. Its message is one too many.")
+    job_id: JobId
+    node_id: NodeId
+    queue: str
+    handler: str
+    timeout_seconds: int
+    retry_count: int
     delivery_count: int
     max_deliveries: int
-    params: JsonObject | None = None
+    priority: int
+    traceparent: str | None = None
+    params: JsonObject | None = Field(None, description="Of a task that is held.")
 
 
 class TakenTasks(BaseModel):
@@ -113,19 +120,8 @@ class LeaseService:
     async def take(self, wanted: WantedTasks) -> TakenTasks:
         """Lease tasks that wait; asked again, tell of those that the worker holds the same."""
         async with self._database.committing(Commit.CLAIM) as connection:
-            tasks = TaskRepository(connection)
-            taken = await tasks.take(wanted.worker_id, wanted.task_ids, self._lease_seconds, wanted.with_params)
-        return TakenTasks(
-            tasks={
-                task_id: TakenTask(
-                    is_held=each.is_held,
-                    delivery_count=each.delivery_count,
-                    max_deliveries=each.max_deliveries,
-                    params=each.params,
-                )
-                for task_id, each in taken.items()
-            }
-        )
+            taken = await TaskRepository(connection).take(wanted.worker_id, wanted.task_ids, self._lease_seconds)
+        return TakenTasks(tasks={task_id: TakenTask.model_validate(each) for task_id, each in taken.items()})
 
     async def renew(self, held: HeldTasks) -> LeaseStates:
         """Prolong leases, and tell of each whether it is still held."""

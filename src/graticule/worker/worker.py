@@ -223,6 +223,7 @@ class Worker:
         self._consumer.stop()
         await asyncio.wait({consuming}, timeout=_LAST_WRITES_SECONDS)
         await end_tasks(consuming)
+        await self._given.ways.queue.stop_receiving()
         await self._give_back_unknown()
         await self._give_back(self._holdings.take_waiting())
         for run in self._holdings.running:

@@ -36,6 +36,19 @@ LEASES = "/api/v1/callbacks/leases"
 ONE, TWO = TaskId("one"), TaskId("two")
 MINE, OTHER = WorkerId("mine"), WorkerId("other")
 PARAMS: dict[str, JsonValue] = {"tile": 7}
+HELD = TakenTask(
+    is_held=True,
+    job_id=JobId("job"),
+    node_id=NodeId("node"),
+    queue="q",
+    handler="echo",
+    timeout_seconds=3600,
+    retry_count=0,
+    delivery_count=1,
+    max_deliveries=10,
+    priority=0,
+    params=PARAMS,
+)
 
 
 def message(task_id: TaskId = ONE, delivery_count: int = 1) -> TaskMessage:
@@ -82,13 +95,9 @@ async def run_out(connection: Connection) -> None:
 async def test_a_task_that_waits_is_leased_once_and_asking_again_changes_nothing(
     tasks: TaskRepository, mine: HttpLedger, others: HttpLedger
 ) -> None:
-    held = TakenTask(is_held=True, delivery_count=1, max_deliveries=10)
-    assert await mine.take([ONE, TWO, TaskId("unknown")], with_params=[TWO]) == {
-        ONE: held,
-        TWO: replace(held, params=PARAMS),
-    }
-    assert await mine.take([ONE]) == {ONE: held}  # the answer may have been lost
-    assert await others.take([ONE], with_params=[ONE]) == {ONE: replace(held, is_held=False)}
+    assert await mine.take([ONE, TWO, TaskId("unknown")]) == {ONE: HELD, TWO: HELD}
+    assert await mine.take([ONE]) == {ONE: HELD}  # the answer may have been lost
+    assert await others.take([ONE]) == {ONE: replace(HELD, is_held=False, params=None)}
     found = await row(tasks)
     assert (found.status, found.leased_by, found.delivery_count) == (MessageStatus.LEASED, MINE, 1)
 
@@ -102,7 +111,7 @@ async def test_who_is_silent_for_too_long_loses_the_task_and_can_change_nothing(
 ) -> None:
     await mine.take([ONE])
     await run_out(connection)
-    assert (await others.take([ONE]))[ONE] == TakenTask(is_held=True, delivery_count=2, max_deliveries=10)
+    assert (await others.take([ONE]))[ONE] == replace(HELD, delivery_count=2)
     before = await row(tasks)
     late = callbacks(admin_client, MINE)
     for delivery in (1, 2):  # its own, and the one that it may have guessed

@@ -1,11 +1,15 @@
 """A job with a queue, and two workers' connections to it."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from tests.conftest import TestDatabase
+from tests.integration.messaging.bus import JOBS, QUEUE, Bus
 from tests.integration.repositories import rows
+from tests.servicebus_emulator import Emulator, QueueOptions
 
+from graticule.config import Settings, Transport
 from graticule.core.ids import JobId
 from graticule.core.table import DatabaseRole
 from graticule.repositories.database import Connection, Database
@@ -47,3 +51,16 @@ async def one(workers: Database) -> AsyncIterator[Connection]:
 async def another(workers: Database) -> AsyncIterator[Connection]:
     async with workers.connection() as opened:
         yield opened
+
+
+@pytest.fixture
+async def bus(database: TestDatabase, pool: Database, workers: Database, tmp_path: Path) -> AsyncIterator[Bus]:
+    """Give a namespace with a queue of tasks and one of jobs, beside the database with its job."""
+    async with Emulator(dict.fromkeys((QUEUE, JOBS), QueueOptions(lock_seconds=300))) as emulator:
+        settings = Settings(
+            home=tmp_path,
+            transport=Transport.SERVICEBUS,
+            service_bus_connection_string=emulator.connection_string,
+            orchestrator_poll_interval=0.2,
+        )
+        yield Bus(emulator, settings, database, pool, workers)

@@ -190,12 +190,18 @@ MESSAGE_MOVES: Final[dict[str, Move]] = {
     "requeue": _one("requeue_dead_message", lambda s: s.messages.requeue(MESSAGE)),
     "discard": _one("discard_dead_message", lambda s: s.messages.discard(MESSAGE)),
 }
+
+
+async def _note_sent(session: Session) -> None:
+    await session.tasks.note_sent(await session.tasks.unsent(OWNER, 1))
+
+
 TAKE_ORPHANS = Statement("take_orphans", lambda s: s.ownership.take_orphans(OwnerId(s.name), [OWNER], LATER, 9))
 TAKE_LATE = Statement("take_late", lambda s: s.ownership.take_late(OwnerId(s.name), LATER, 9))
 CLOSE_DEAD = Statement("close_dead", lambda s: s.ownership.close_dead([OWNER], LATER))
 INSTANCE_MOVES: Final[dict[str, Move]] = {
     "reap": _one("reap_expired_leases", lambda s: s.tasks.reap_expired()),
-    "note sent": _one("note_sent_tasks", lambda s: s.tasks.note_sent([TASK])),
+    "note sent": _one("note_sent_tasks", _note_sent),
     "send again": _one("send_tasks_again", lambda s: s.tasks.send_again(LATER)),
     "take orphans": Move((TAKE_ORPHANS,)),
     "take late": Move((TAKE_LATE,)),

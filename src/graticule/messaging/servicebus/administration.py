@@ -5,9 +5,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, Final
+from http import HTTPStatus
+from typing import Any
 
-from azure.core.exceptions import AzureError, ClientAuthenticationError, ResourceExistsError, ResourceNotFoundError
+from azure.core.exceptions import (
+    AzureError,
+    ClientAuthenticationError,
+    HttpResponseError,
+    ResourceExistsError,
+    ResourceNotFoundError,
+)
 from azure.servicebus.management import QueueProperties, ServiceBusAdministrationClient
 
 from graticule.config import Settings
@@ -15,17 +22,14 @@ from graticule.core.errors import ConfigurationError, Unavailable
 from graticule.identity import azure_credential
 from graticule.messaging.servicebus.namespace import authorities, connection_string_told, namespace_host
 
-LOCK_SECONDS: Final = 300  # the longest that the broker allows
-MAX_DELIVERIES: Final = 10
-
 
 @dataclass(frozen=True, slots=True)
 class QueueRules:
     """How a queue treats its messages."""
 
-    lock_seconds: int = LOCK_SECONDS
-    max_deliveries: int = MAX_DELIVERIES
-    message_seconds: int = 86_400
+    lock_seconds: int
+    max_deliveries: int
+    message_seconds: int
 
     def properties(self) -> dict[str, Any]:
         """Give them as the broker names them."""
@@ -106,6 +110,13 @@ def _told(queue: str) -> Iterator[None]:
         raise ConfigurationError(
             f"Service Bus does not let us see to the queue {queue!r}.",
             hint="Managing queues needs the right Manage: a key that has it, or the role Service Bus Data Owner.",
+        ) from None
+    except HttpResponseError as error:
+        if error.status_code is None or error.status_code >= 500 or error.status_code == HTTPStatus.TOO_MANY_REQUESTS:
+            raise Unavailable(f"Service Bus could not see to the queue {queue!r} now.") from None
+        raise ConfigurationError(
+            f"Service Bus refuses the queue {queue!r} with the status {error.status_code}.",
+            hint="Check its name, and whether the tier of the namespace allows these rules.",
         ) from None
     except AzureError as error:
         raise Unavailable(f"Service Bus could not see to the queue {queue!r}: {type(error).__name__}.") from None

@@ -12,8 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, f
 from graticule.core.errors import InvalidInput
 from graticule.core.ids import TaskId
 from graticule.core.models.fields import JobKey, Name, NodeKey, Short, TaskKey
-from graticule.messaging.protocol import TaskMessage
-from graticule.repositories.tasks import TakenTask, UnsentTask
+from graticule.repositories.tasks import UnsentTask
 
 LONGEST_MESSAGE_ID: Final = 128  # of the broker
 LARGEST_BODY_BYTES: Final = 1024 * 1024  # that is read
@@ -21,7 +20,10 @@ _SOON: Final = timedelta(seconds=1)
 
 
 class TaskDocument(BaseModel):
-    """A task as it travels; one that is too large for the broker travels without its parameters."""
+    """A task as it travels; one that is too large for the broker travels without its parameters.
+
+    A worker believes only the id, and does what the row says.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -41,16 +43,6 @@ class TaskDocument(BaseModel):
         if value is not None and "\0" in value:  # the database knows no such text, and would refuse the question
             raise ValueError("a NUL character is in it")
         return value
-
-    def message(self, taken: TakenTask) -> TaskMessage:
-        """Give the task as a worker runs it."""
-        params = taken.params if self.params is None else self.params
-        return TaskMessage(
-            **{name: getattr(self, name) for name in _TRAVELS},
-            params=params or {},
-            delivery_count=taken.delivery_count,
-            max_deliveries=taken.max_deliveries,
-        )
 
 
 _TRAVELS: Final = tuple(name for name in TaskDocument.model_fields if name != "params")

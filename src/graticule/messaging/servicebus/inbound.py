@@ -7,8 +7,8 @@ gets all that it asks for.
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final, Self
 
@@ -26,15 +26,19 @@ IDLE_SECONDS: Final = 60.0  # that one request for a message lasts
 FULL_SECONDS: Final = 1.0  # that one for several does
 GROWTH: Final = 8
 MOST_AT_ONCE: Final = 200  # messages settled by one request
-MOST_TRIES: Final = 4  # to settle a message
+MOST_TRIES: Final = 4  # to settle messages
 LAST_SECONDS: Final = 10.0  # for settlements when the link is closed
+CLOSE_SECONDS: Final = 5.0
 LONGEST_REASON: Final = 4000
 LOOK_SECONDS: Final = 10.0  # between two looks at the locks, which last minutes
 SHORTEST_LOOK_SECONDS: Final = 0.1
 # The lock is not ours any more: the message is gone, or another's.
 LOST: Final = (MessageLockLostError, MessageNotFoundError, MessageAlreadySettled)
 
-Settle = Callable[[ServiceBusReceiver, ServiceBusReceivedMessage], Awaitable[None]]
+COMPLETED: Final = "completed"  # as the broker names what becomes of a message
+ABANDONED: Final = "abandoned"
+
+HandOn = Callable[["InboundQueue", Sequence[ServiceBusReceivedMessage]], Awaitable[None]]
 
 _log = get_logger(__name__)
 
@@ -42,13 +46,20 @@ _log = get_logger(__name__)
 class InboundQueue:
     """Receives while something is wanted, keeps the locks of what is held, and settles in groups."""
 
-    def __init__(self, namespace: Namespace, name: str, announce: Callable[[], None]) -> None:
+    def __init__(
+        self, namespace: Namespace, name: str, announce: Callable[[], None], hand_on: HandOn | None = None
+    ) -> None:
+        """`announce` is called when something has arrived, `hand_on` with what nobody here has time for.
+
+        Without `hand_on`, what has arrived is kept until someone has time for it.
+        """
+        self._hand_on = hand_on
         self.name = name
         self._namespace = namespace
         self._announce = announce
         self._receiver: ServiceBusReceiver = namespace.receiver(name)
         self._arrived: deque[ServiceBusReceivedMessage] = deque()
-        self._held: dict[str, tuple[ServiceBusReceivedMessage, timedelta]] = {}  # by sequence number: message, lock
+        self._held: dict[str, tuple[ServiceBusReceivedMessage, timedelta]] = {}  # by lock token: message, lock
         self._wanted = 0
         self._is_wanted = asyncio.Event()
         self._some_held = asyncio.Event()
@@ -65,15 +76,23 @@ class InboundQueue:
 
     async def __aexit__(self, *_: object) -> None:
         """Settle what is to be settled, and let others have what nobody here took."""
-        receiving, settling, keeping = self._tasks
-        await end_tasks(receiving, keeping)
+        settling, keeping = self._tasks[1:]
         with suppress(TimeoutError):
             async with asyncio.timeout(LAST_SECONDS):
+                await self.stop_receiving()
                 await self._all_settled.wait()
-                await self._each(ServiceBusReceiver.abandon_message, self._arrived)
-        await end_tasks(settling)
-        with suppress(Unavailable, ConfigurationError), told("close the link", self.name):
-            await self._receiver.close()
+                await self._settled(ABANDONED, list(self._arrived))
+        await end_tasks(settling, keeping)
+        with suppress(Unavailable, ConfigurationError, TimeoutError), told("close the link", self.name):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self._receiver.close()
+
+    async def stop_receiving(self) -> None:
+        """Receive no more, and hand on what nobody here has taken up; locks are kept, and messages settled."""
+        self._want(0)
+        await end_tasks(self._tasks[0])
+        for message in list(self._arrived):
+            await self._handed_on(message)
 
     def take(self, limit: int) -> list[ServiceBusReceivedMessage]:
         """Give what has arrived, up to a limit, and have the rest of it asked for."""
@@ -101,10 +120,11 @@ class InboundQueue:
     async def dead_letter(self, message: ServiceBusReceivedMessage, reason: str, description: str) -> None:
         """Set a message aside at the broker; one whose lock was lost is another's."""
         self._held.pop(_key(message), None)
-        with told("set a message aside", self.name), suppress(*LOST):
-            await self._receiver.dead_letter_message(
-                message, reason=reason, error_description=description[:LONGEST_REASON]
-            )
+        async with self._link("set a message aside") as receiver:
+            with suppress(*LOST):
+                await receiver.dead_letter_message(
+                    message, reason=reason, error_description=description[:LONGEST_REASON]
+                )
 
     def _want(self, count: int) -> None:
         self._wanted = count
@@ -126,14 +146,22 @@ class InboundQueue:
             asked = asked * GROWTH if len(came) == asked else 1
 
     async def _came(self, asked: int) -> list[ServiceBusReceivedMessage]:
-        """Receive messages; a link that comes to an error may never work again, and is replaced."""
+        async with self._link("receive messages") as receiver:
+            return await receiver.receive_messages(asked, IDLE_SECONDS if asked == 1 else FULL_SECONDS)
+
+    @asynccontextmanager
+    async def _link(self, doing: str) -> AsyncIterator[ServiceBusReceiver]:
+        """Give the link, open; one that came to an error may never work again, and is replaced."""
+        receiver = self._receiver
         try:
-            with told("receive messages", self.name):
-                return await self._receiver.receive_messages(asked, IDLE_SECONDS if asked == 1 else FULL_SECONDS)
+            with told(doing, self.name):
+                await receiver.__aenter__()  # does nothing where it is open; most requests would not open it
+                yield receiver
         except GraticuleError:
-            lost, self._receiver = self._receiver, self._namespace.receiver(self.name)
+            if receiver is self._receiver:  # nobody else was faster
+                self._receiver = self._namespace.receiver(self.name)
             with suppress(Unavailable, ConfigurationError), told("close a link", self.name):
-                await lost.close()
+                await receiver.close()
             raise
 
     def _note(self, came: Sequence[ServiceBusReceivedMessage]) -> None:
@@ -150,38 +178,37 @@ class InboundQueue:
             self._some_ended.clear()
             while self._ended:
                 ended = [self._ended.popleft() for _ in range(min(MOST_AT_ONCE, len(self._ended)))]
-                await self._completed(ended)
+                await self._settled(COMPLETED, ended)
             self._all_settled.set()
 
-    async def _completed(self, messages: Sequence[ServiceBusReceivedMessage]) -> None:
-        """End messages by one request; where one of them spoils it, each by its own."""
-        together = getattr(self._receiver, "_settle_message_via_mgmt_link", None)
-        if together is not None and len(messages) > 1:
-            with suppress(Unavailable), told("settle messages", self.name):
-                await together("completed", [message.lock_token for message in messages])
-                return
-        await self._each(ServiceBusReceiver.complete_message, messages)
+    async def _settled(self, outcome: str, messages: Sequence[ServiceBusReceivedMessage]) -> None:
+        """Settle messages by one request; where one of them spoils it, each by its own.
 
-    async def _each(self, settle: Settle, messages: Iterable[ServiceBusReceivedMessage]) -> None:
-        for message in messages:  # one by one: several who find a link lost would spoil each other's new one
-            await self._one(settle, message)
-
-    async def _one(self, settle: Settle, message: ServiceBusReceivedMessage) -> None:
-        """Settle a message; one that cannot be is left to its lock, and whoever gets it then finds it surplus.
-
-        It is tried more than once: a link that was lost is being replaced.
+        What cannot be settled is left to its lock, and whoever gets it then finds it surplus.
         """
+        if not messages:
+            return
+        try:
+            are_ours = await self._asked_to_settle(outcome, [message.lock_token for message in messages])
+        except GraticuleError as error:
+            _log.info("messages are left to their locks", queue=self.name, count=len(messages), error=error.message)
+            return
+        if not are_ours and len(messages) > 1:
+            for message in messages:
+                await self._settled(outcome, [message])
+
+    async def _asked_to_settle(self, outcome: str, lock_tokens: Sequence[object]) -> bool:
+        """Ask for it more than once, for a link that was lost is replaced; False when one of the locks was lost."""
         backoff = Backoff()
-        for _ in range(MOST_TRIES):
+        for is_last in (False,) * (MOST_TRIES - 1) + (True,):
             try:
-                with told("settle a message", self.name), suppress(*LOST):
-                    await settle(self._receiver, message)
-            except Unavailable as unsettled:
-                error = unsettled
+                async with self._link("settle messages") as receiver:
+                    return await _settled_by_request(receiver, outcome, lock_tokens)
+            except Unavailable:
+                if is_last:
+                    raise
                 await asyncio.sleep(backoff.next())
-            else:
-                return
-        _log.info("a message is left to its lock", queue=self.name, error=error.message)
+        return False
 
     async def _keep_locks(self) -> None:
         while True:
@@ -204,16 +231,25 @@ class InboundQueue:
 
         A task whose lock is lost is run to its end all the same: the rows say whose it is.
         """
-        if message in self._arrived:
-            self._arrived.remove(message)
-            del self._held[_key(message)]
-            await self._one(ServiceBusReceiver.abandon_message, message)
+        if message in self._arrived and await self._handed_on(message):
             return
-        with told("renew a lock", self.name):
+        async with self._link("renew a lock") as receiver:
             try:
-                await self._receiver.renew_message_lock(message)
+                await receiver.renew_message_lock(message)
             except LOST:
                 self._held.pop(_key(message), None)
+
+    async def _handed_on(self, message: ServiceBusReceivedMessage) -> bool:
+        """Hand a message on; False when that cannot be done now, and it is kept."""
+        if self._hand_on is None:
+            return False
+        self._arrived.remove(message)
+        try:
+            await self._hand_on(self, [message])
+        except GraticuleError:
+            self._arrived.append(message)
+            return False
+        return True
 
     async def _persistently(self, part: Callable[[], Awaitable[None]]) -> None:
         backoff = Backoff()
@@ -230,6 +266,19 @@ class InboundQueue:
                 pause = backoff.next()
                 _log.exception("a link failed and is begun anew", queue=self.name)
             await asyncio.sleep(pause)
+
+
+async def _settled_by_request(receiver: ServiceBusReceiver, outcome: str, lock_tokens: Sequence[object]) -> bool:
+    """Settle any number of messages, also those of a link that was lost; False when one of the locks was, too.
+
+    The client has no name of its own for it, and uses it itself for one message where the link is gone.
+    """
+    settle: Callable[[str, Sequence[object]], Awaitable[object]] = receiver._settle_message_via_mgmt_link  # noqa: SLF001
+    try:
+        await settle(outcome, lock_tokens)
+    except LOST:
+        return False
+    return True
 
 
 def _key(message: ServiceBusReceivedMessage) -> str:

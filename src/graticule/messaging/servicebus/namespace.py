@@ -1,5 +1,7 @@
 """A Service Bus namespace: who we are to it, and the links to its queues, which are kept open."""
 
+import asyncio
+import logging
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,6 +18,14 @@ PERMANENT_PAUSE_SECONDS: Final = 30.0  # someone has to mend it first
 _DOMAIN: Final = "servicebus.windows.net"
 # Whoever uses a link tries again by itself, with the pauses of all other parts.
 _PATIENCE: Final = {"retry_total": 0, "retry_backoff_factor": 0.1, "retry_backoff_max": 1, "try_timeout": 15}
+
+
+# It logs each error in full before it is raised, with addresses and frames; ours is told without them.
+logging.getLogger("azure.servicebus").setLevel(logging.CRITICAL)
+
+
+class BrokerAway(Unavailable):
+    """The broker cannot be reached, or does not do now what it may do later."""
 
 
 class Namespace:
@@ -46,7 +56,20 @@ class Namespace:
 
     def receiver(self, queue: str) -> ServiceBusReceiver:
         """Give a new link on which messages come from a queue, each locked for whoever receives it."""
-        return self._client.get_queue_receiver(queue)
+        return _opened_once(self._client.get_queue_receiver(queue))
+
+
+def _opened_once(receiver: ServiceBusReceiver) -> ServiceBusReceiver:
+    """Let one at a time open a link: the client lets each open it who finds it closed, and close that of another."""
+    unguarded: Any = receiver
+    opening, turn = unguarded._open, asyncio.Lock()  # noqa: SLF001
+
+    async def opened(*given: Any, **named: Any) -> None:
+        async with turn:
+            await opening(*given, **named)
+
+    unguarded._open = opened  # noqa: SLF001
+    return receiver
 
 
 @contextmanager
@@ -71,7 +94,7 @@ def told(doing: str, queue: str = "") -> Iterator[None]:
     except Exception as error:
         # A client that is cut off in the middle of something comes to errors of all kinds. Their texts hold addresses
         # and frames, and now and then a token.
-        raise Unavailable(f"Service Bus could not {doing}{where} now: {type(error).__name__}.") from None
+        raise BrokerAway(f"Service Bus could not {doing}{where} now: {type(error).__name__}.") from None
 
 
 def namespace_host(settings: Settings) -> str:

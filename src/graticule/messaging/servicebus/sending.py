@@ -1,9 +1,11 @@
 """Tasks that go to the broker, in batches of the size that it takes."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
+from typing import Final
 
 from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch
+from azure.servicebus.aio import ServiceBusSender
 from azure.servicebus.exceptions import MessageSizeExceededError
 
 from graticule.core.errors import GraticuleError
@@ -11,35 +13,41 @@ from graticule.messaging.servicebus.documents import outgoing
 from graticule.messaging.servicebus.namespace import Namespace, told
 from graticule.repositories.tasks import UnsentTask
 
+LARGEST_BATCH: Final = 250  # tasks: workers begin with the first while the next are sent
+
 
 class TaskSender:
-    """Sends tasks, and has returned when the broker has them all."""
+    """Sends tasks, batch by batch."""
 
     def __init__(self, namespace: Namespace, message_seconds: int) -> None:
         self._namespace = namespace
         self._seconds = message_seconds
 
-    async def send(self, queue: str, tasks: Sequence[UnsentTask], now: datetime) -> None:
-        """Put tasks into a queue: all of them, unless an error is raised; then some may be there."""
+    async def send(self, queue: str, tasks: Sequence[UnsentTask], now: datetime) -> AsyncIterator[list[UnsentTask]]:
+        """Put tasks into a queue, and give each batch when the broker has it; after an error, others may be there."""
         try:
-            await self._send(queue, tasks, now)
+            with told("take messages", queue):
+                async for batch, sent in self._batches(self._namespace.sender(queue), tasks, now):
+                    await self._namespace.sender(queue).send_messages(batch)
+                    yield sent
         except GraticuleError:
             await self._namespace.forget_sender(queue)
             raise
 
-    async def _send(self, queue: str, tasks: Sequence[UnsentTask], now: datetime) -> None:
-        with told("take messages", queue):
-            sender = self._namespace.sender(queue)
-            batch = await sender.create_message_batch()
-            for task in tasks:
-                message = outgoing(task, now, self._seconds)
-                if not _fits(batch, message):
-                    if len(batch):
-                        await sender.send_messages(batch)
-                    batch = await sender.create_message_batch()
-                    if not _fits(batch, message):  # without its parameters, which the ledger has too
-                        batch.add_message(outgoing(task, now, self._seconds, with_params=False))
-            await sender.send_messages(batch)
+    async def _batches(
+        self, sender: ServiceBusSender, tasks: Sequence[UnsentTask], now: datetime
+    ) -> AsyncIterator[tuple[ServiceBusMessageBatch, list[UnsentTask]]]:
+        batch, held = await sender.create_message_batch(), list[UnsentTask]()
+        for task in tasks:
+            message = outgoing(task, now, self._seconds)
+            if len(held) == LARGEST_BATCH or not _fits(batch, message):
+                if held:
+                    yield batch, held
+                batch, held = await sender.create_message_batch(), []
+                if not _fits(batch, message):  # without its parameters, which the row has
+                    batch.add_message(outgoing(task, now, self._seconds, with_params=False))
+            held.append(task)
+        yield batch, held
 
 
 def _fits(batch: ServiceBusMessageBatch, message: ServiceBusMessage) -> bool:

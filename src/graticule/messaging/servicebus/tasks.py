@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Self
@@ -15,11 +14,11 @@ from graticule.core.ids import TaskId
 from graticule.logs import get_logger
 from graticule.messaging.ledger import TaskLedger
 from graticule.messaging.protocol import TaskMessage
-from graticule.messaging.servicebus.documents import TaskDocument, incoming
+from graticule.messaging.servicebus.documents import incoming
 from graticule.messaging.servicebus.inbound import InboundQueue
 from graticule.messaging.servicebus.namespace import Namespace
 from graticule.repositories.listener import Heard
-from graticule.repositories.tasks import LeaseState
+from graticule.repositories.tasks import LeaseState, TakenTask
 
 MALFORMED: Final = "malformed"
 UNKNOWN: Final = "unknown-task"
@@ -30,10 +29,10 @@ _log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A message, what it says, and where it came from."""
+    """A message, the task of which it tells, and where it came from."""
 
     received: ServiceBusReceivedMessage
-    document: TaskDocument
+    task_id: TaskId
     queue: InboundQueue
 
 
@@ -47,16 +46,20 @@ class ServiceBusTaskQueue:
         self._queues: dict[str, InboundQueue] = {}
         self._held: dict[TaskId, tuple[int, Arrival]] = {}  # with the delivery that names the lease
         self._announced: asyncio.Queue[str] = asyncio.Queue()
-        self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         for name in self._names:
-            queue = InboundQueue(self._namespace, name, partial(self._announced.put_nowait, name))
-            self._queues[name] = await self._stack.enter_async_context(queue)
+            announce = partial(self._announced.put_nowait, name)
+            self._queues[name] = InboundQueue(self._namespace, name, announce, self._handed_on)
+        await asyncio.gather(*(queue.__aenter__() for queue in self._queues.values()))
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._stack.aclose()
+        await asyncio.gather(*(queue.__aexit__() for queue in self._queues.values()))
+
+    async def stop_receiving(self) -> None:
+        """Take no more messages, and let others have those that nobody here has taken up."""
+        await asyncio.gather(*(queue.stop_receiving() for queue in self._queues.values()))
 
     async def heard(self) -> AsyncIterator[Heard]:
         """Tell of queues whose messages have arrived, as the database's notifications do."""
@@ -72,11 +75,11 @@ class ServiceBusTaskQueue:
             return []
         inbound = self._queues[queue]
         received = inbound.take(limit)
-        arrivals = [arrival for each in received if (arrival := await self._read(inbound, each))]
         try:
+            arrivals = [arrival for each in received if (arrival := await self._read(inbound, each))]
             messages = await self._leased(arrivals)
         except BaseException:
-            inbound.put_back(arrival.received for arrival in arrivals)  # the ledger is away: nothing is lost
+            inbound.put_back(received)  # the ledger is away: nothing is lost
             raise
         inbound.want_more(len(received) - len(messages))  # in place of those that were none
         return messages
@@ -100,10 +103,11 @@ class ServiceBusTaskQueue:
         self, messages: Sequence[TaskMessage], *, delay_seconds: float = 0, counts: bool = True
     ) -> set[TaskId]:
         """Give tasks back: they are sent anew, for the broker counts every delivery and knows of no delay."""
-        given_back = await self._ledger.give_back(messages, delay_seconds=delay_seconds, counts=counts)
-        for message in messages:
-            self.release(message)
-        return given_back
+        try:
+            return await self._ledger.give_back(messages, delay_seconds=delay_seconds, counts=counts)
+        finally:  # if the ledger is away, the leases run out, and the tasks are sent anew then
+            for message in messages:
+                self.release(message)
 
     async def abandon_all_but(self, held: Collection[TaskId]) -> set[TaskId]:
         """Give back nothing: a lease whose answer was lost is given again when it is asked for again."""
@@ -113,7 +117,7 @@ class ServiceBusTaskQueue:
         """Set a task aside for good, and its message with the reason; False when its lease was lost."""
         is_ours = await self._ledger.dead_letter(message, reason)
         if is_ours and (arrival := self._let_go(message)):
-            await arrival.queue.dead_letter(arrival.received, SET_ASIDE, reason)
+            await self._set_aside(arrival.queue, arrival.received, SET_ASIDE, reason)
         self.release(message)
         return is_ours
 
@@ -134,7 +138,7 @@ class ServiceBusTaskQueue:
     async def _read(self, queue: InboundQueue, received: ServiceBusReceivedMessage) -> Arrival | None:
         """Read a message; one that is no task is set aside, for it never will be."""
         try:
-            return Arrival(received, incoming(received), queue)
+            return Arrival(received, incoming(received).task_id, queue)
         except InvalidInput as error:
             await self._set_aside(queue, received, MALFORMED, error.message)
             return None
@@ -144,10 +148,9 @@ class ServiceBusTaskQueue:
 
         Also for those that we seem to hold: a lease that ran out is given anew, and then the older message is surplus.
         """
-        wanted = {each.document.task_id: each for each in arrivals}
-        surplus = [each for each in arrivals if wanted[each.document.task_id] is not each]
-        without_params = [task_id for task_id, each in wanted.items() if each.document.params is None]
-        taken = await self._ledger.take(list(wanted), without_params) if wanted else {}
+        wanted = {each.task_id: each for each in arrivals}
+        surplus = [each for each in arrivals if wanted[each.task_id] is not each]
+        taken = await self._ledger.take(list(wanted)) if wanted else {}
         messages = []
         for task_id, arrival in wanted.items():
             if task_id not in taken:
@@ -158,10 +161,15 @@ class ServiceBusTaskQueue:
                 if task_id in self._held:
                     surplus.append(self._held[task_id][1])
                 self._held[task_id] = (taken[task_id].delivery_count, arrival)
-                messages.append(arrival.document.message(taken[task_id]))
+                messages.append(_message(task_id, taken[task_id]))
         for arrival in surplus:
             arrival.queue.complete(arrival.received)
         return messages
+
+    async def _handed_on(self, queue: InboundQueue, received: Sequence[ServiceBusReceivedMessage]) -> None:
+        """Have tasks sent anew that nobody here has time for: to abandon a message counts against it."""
+        arrivals = [arrival for each in received if (arrival := await self._read(queue, each))]
+        await self.abandon(await self._leased(arrivals), counts=False)
 
     async def _set_aside(
         self, queue: InboundQueue, received: ServiceBusReceivedMessage, reason: str, description: str
@@ -171,3 +179,20 @@ class ServiceBusTaskQueue:
             await queue.dead_letter(received, reason, description)
         except GraticuleError as error:  # it comes again when its lock runs out
             _log.warning("a message could not be set aside", queue=queue.name, error=str(error))
+
+
+def _message(task_id: TaskId, taken: TakenTask) -> TaskMessage:
+    return TaskMessage(
+        task_id=task_id,
+        job_id=taken.job_id,
+        node_id=taken.node_id,
+        handler=taken.handler,
+        params=taken.params or {},
+        queue=taken.queue,
+        timeout_seconds=taken.timeout_seconds,
+        retry_count=taken.retry_count,
+        traceparent=taken.traceparent,
+        priority=taken.priority,
+        delivery_count=taken.delivery_count,
+        max_deliveries=taken.max_deliveries,
+    )

@@ -1,6 +1,6 @@
 """The ledger of leases by HTTP: an orchestrator asks the rows, and this worker believes it."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, TypeVar
 
@@ -20,15 +20,11 @@ class HttpLedger:
     def __init__(self, client: CallbackClient) -> None:
         self._client = client
 
-    async def take(
-        self, task_ids: Sequence[TaskId], with_params: Collection[TaskId] = ()
-    ) -> Mapping[TaskId, TakenTask]:
+    async def take(self, task_ids: Sequence[TaskId]) -> Mapping[TaskId, TakenTask]:
         """Lease the tasks that wait, and tell how each stands."""
         taken: dict[TaskId, TakenTask] = {}
-        wanted = set(with_params)
         for part in _parts(task_ids):
-            asked = {"task_ids": part, "with_params": [task_id for task_id in part if task_id in wanted]}
-            answer = await self._client.ask("leases", asked)
+            answer = await self._client.ask("leases", {"task_ids": part})
             taken |= {TaskId(task_id): TakenTask(**each) for task_id, each in answer["tasks"].items()}
         return taken
 
