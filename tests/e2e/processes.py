@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import randrange
 
+import pytest
 from tests.e2e.eventually import eventually
 
 from graticule.embedded.location import Location
@@ -19,6 +20,8 @@ from graticule.embedded.ports import is_free
 
 PROC = Path("/proc")
 LISTENING = "0A"
+SEES_WORKERS = os.geteuid() == 0  # their environment and their files, which they show to nobody but root
+sees_workers = pytest.mark.skipif(not SEES_WORKERS, reason="an ordinary user cannot look into a worker")
 
 
 @dataclass(frozen=True)

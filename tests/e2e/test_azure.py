@@ -35,7 +35,7 @@ WORKER_TOKEN: Final = "the-token-of-the-workers-of-this-test"
 BROKER_KEY: Final = "the-key-of-the-broker-of-this-test"
 QUEUES: Final = ("orchestrator-jobs", "functionapp-tasks", "container-tasks")
 # Parts of signatures, tokens and keys, whosever they are.
-MARKS: Final = ("sig=", "skoid=", "SharedAccessSignature", "SharedAccessKey", "AccountKey", "eyJ", "Bearer ")
+MARKS: Final = ("sig=", "sig%3D", "skoid=", "SharedAccessSignature", "SharedAccessKey", "AccountKey", "eyJ", "Bearer ")
 TEXTS: Final = """
 SELECT table_schema, table_name FROM information_schema.tables
 WHERE table_schema NOT IN ('pg_catalog', 'information_schema') AND table_type = 'BASE TABLE'

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.e2e.conftest import KEPT, FirstStart
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import Up
-from tests.e2e.processes import listening_addresses
+from tests.e2e.processes import listening_addresses, sees_workers
 
 from graticule import __version__
 from graticule.core.models import TABLES
@@ -139,6 +139,7 @@ def test_the_front_door_answers_and_leads_on(installation: Up) -> None:
     assert all(installation.status(link) == 200 for link in answer.json()["links"].values())
 
 
+@sees_workers
 def test_every_port_is_open_to_this_machine_only(installation: Up) -> None:
     listening = {name: listening_addresses(child.pid) for name, child in installation.children.items()}
     assert {name: {port for _, port in found} for name, found in listening.items() if name != "postgres"} == {
@@ -160,6 +161,7 @@ def test_no_secret_is_in_any_command_line(used: Up) -> None:
     assert shown_in("\n".join(" ".join(process.command) for process in everyone), used.home) == []
 
 
+@sees_workers
 def test_the_worker_knows_its_own_login_and_nothing_more(installation: Up) -> None:
     environment = installation.child("worker").environment
     assert shown_in(environment, installation.home) == [DatabaseRole.WORKER]

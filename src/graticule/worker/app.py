@@ -17,6 +17,7 @@ from graticule.http.application import create_application
 from graticule.http.database import create_database_application
 from graticule.storage.place import StoragePlace
 from graticule.worker.executor import runnable
+from graticule.worker.hidden_memory import hide_memory
 from graticule.worker.metrics import WorkerMetrics
 from graticule.worker.pool import ChildSettings, ProcessPool
 from graticule.worker.presence import new_worker_id, worker_row
@@ -43,6 +44,7 @@ def create_worker(
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        hide_memory()
         slots = concurrency or settings.worker_concurrency or DEFAULT_CONCURRENCY
         async with serve_application(app), _worker(app, settings, database_url, tuple(queues), slots) as worker:
             yield
