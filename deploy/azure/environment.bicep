@@ -1,4 +1,4 @@
-// Where the containers run, and where their logs go.
+// Where the containers run, and where their logs go: Azure carries them there, and no key is needed.
 
 @description('The beginning of all names.')
 param name string
@@ -17,6 +17,9 @@ resource logs 'Microsoft.OperationalInsights/workspaces@2023-09-01' = {
   location: location
   properties: {
     retentionInDays: logDays
+    features: {
+      disableLocalAuth: true
+    }
     sku: {
       name: 'PerGB2018'
     }
@@ -28,11 +31,7 @@ resource environment 'Microsoft.App/managedEnvironments@2025-01-01' = {
   location: location
   properties: {
     appLogsConfiguration: {
-      destination: 'log-analytics'
-      logAnalyticsConfiguration: {
-        customerId: logs.properties.customerId
-        sharedKey: logs.listKeys().primarySharedKey
-      }
+      destination: 'azure-monitor'
     }
     vnetConfiguration: {
       infrastructureSubnetId: subnet
@@ -42,6 +41,24 @@ resource environment 'Microsoft.App/managedEnvironments@2025-01-01' = {
       {
         name: 'Consumption'
         workloadProfileType: 'Consumption'
+      }
+    ]
+  }
+}
+
+resource carried 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = {
+  name: '${name}-logs'
+  scope: environment
+  properties: {
+    workspaceId: logs.id
+    logs: [
+      {
+        category: 'ContainerAppConsoleLogs'
+        enabled: true
+      }
+      {
+        category: 'ContainerAppSystemLogs'
+        enabled: true
       }
     ]
   }

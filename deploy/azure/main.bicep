@@ -516,11 +516,11 @@ module logins 'job.bicep' = {
       'azure'
       'logins'
       'ensure'
-      'gateway=${identityOf.gateway.name}'
-      'orchestrator=${identityOf.orchestrator.name}'
-      'worker=${identityOf.worker.name}'
-      'serve_internal=${identityOf.serveInternal.name}'
-      'serve_external=${identityOf.serveExternal.name}'
+      'gateway=${identityOf.gateway.name}:${principals.gateway}'
+      'orchestrator=${identityOf.orchestrator.name}:${principals.orchestrator}'
+      'worker=${identityOf.worker.name}:${principals.worker}'
+      'serve_internal=${identityOf.serveInternal.name}:${principals.serveInternal}'
+      'serve_external=${identityOf.serveExternal.name}:${principals.serveExternal}'
     ]
     identity: identityOf.operations
     variables: concat(databaseVariables, [

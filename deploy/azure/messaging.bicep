@@ -65,4 +65,4 @@ module granted 'queue-role.bicep' = [
 ]
 
 @description('The host of the namespace.')
-output host string = '${namespace.name}.servicebus.windows.net'
+output host string = split(split(namespace.properties.serviceBusEndpoint, '/')[2], ':')[0]

@@ -46,7 +46,7 @@ param secrets {
 @description('The vault.')
 param vaultUri string
 
-@description('How many CPUs one of it has.')
+@description('How many CPUs one of it has; its disk depends on them: 4 GiB with one, 8 GiB with more.')
 param cpu string
 
 @description('How much memory one of it has.')

@@ -73,6 +73,11 @@ class DatabaseUrl(Secret[str]):
                 "USE_MANAGED_IDENTITY is set, and the address of the database does not say as whom to log in.",
                 hint="Name the identity's role in PostgreSQL: POSTGRES_USER, or the user of GRATICULE_DATABASE_URL.",
             )
+        if parts.get("sslmode") in {"disable", "allow", "prefer"} and not _is_on_this_machine(parts):
+            raise ConfigurationError(
+                f"With sslmode={parts['sslmode']} the token of the identity could be read on its way to the database.",
+                hint="Write sslmode=verify-full with sslrootcert, or leave sslmode out: then it is `require`.",
+            )
         return DatabaseUrl(make_conninfo("", **{"sslmode": "require", **parts, "password": TOKEN_FOR_PASSWORD}))
 
     def _display(self) -> str:
@@ -83,6 +88,12 @@ class DatabaseUrl(Secret[str]):
         login = f"{parts['user']}@" if "user" in parts else ""
         port = f":{parts['port']}" if "port" in parts else ""
         return f"postgresql://{login}{parts.get('host', '')}{port}/{parts.get('dbname', '')}"
+
+
+def _is_on_this_machine(parts: dict[str, str]) -> bool:
+    """Tell whether all hosts of a connection are sockets or the loopback; the address of a host wins over its name."""
+    hosts = (parts.get("hostaddr") or parts.get("host", "")).split(",")
+    return all(re.fullmatch(r"|/.*|@.*|localhost|::1|127(\.\d{1,3}){3}", host) for host in hosts)
 
 
 class HttpAddress(Secret[AnyHttpUrl]):

@@ -4,7 +4,7 @@ Nothing of it is imported until it is needed: an installation without Azure has 
 """
 
 import asyncio
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -25,7 +25,17 @@ IDENTITY_VARIABLES: Final = frozenset(
         "AZURE_CLIENT_CERTIFICATE_PASSWORD",
     }
 )
-_asking = threading.Lock()  # connections that begin together need one token, and the endpoint bears few requests
+# An endpoint that hangs is given up within a minute; whoever needs the token tries again by himself.
+PATIENCE: Final = {"connection_timeout": 3, "read_timeout": 10, "retry_total": 2}
+
+
+# One thread for each scope asks for its tokens: connections that begin together need one, and the endpoint bears few
+# requests. Who awaits takes none of the loop's own threads, which may all wait for the very connection.
+_threads: Final[dict[tuple[str, ...], ThreadPoolExecutor]] = {}
+
+
+def _thread(*scopes: str) -> ThreadPoolExecutor:
+    return _threads.setdefault(scopes, ThreadPoolExecutor(1, thread_name_prefix="identity"))
 
 
 @cache
@@ -38,17 +48,30 @@ def azure_credential() -> "DefaultAzureCredential":
             "An identity of Azure is asked for, and the packages for it are not installed.",
             hint="Install graticule[azure], or give a key or a password instead.",
         ) from None
-    return DefaultAzureCredential()
+    return DefaultAzureCredential(**PATIENCE)
 
 
 def access_token(scope: str) -> "AccessToken":
     """Give a bearer token and its end; the first one of an hour takes a request."""
+    return _thread(scope).submit(_ask, scope).result()
+
+
+def token(scope: str) -> str:
+    """Give a bearer token alone."""
+    return access_token(scope).token
+
+
+async def awaited_token(scope: str) -> str:
+    """Give the same to one who awaits it."""
+    return (await asyncio.wrap_future(_thread(scope).submit(_ask, scope))).token
+
+
+def _ask(scope: str) -> "AccessToken":
     credential = azure_credential()
     from azure.core.exceptions import AzureError, ClientAuthenticationError  # noqa: PLC0415 - of the extra, too
 
     try:
-        with _asking:
-            return credential.get_token(scope)
+        return credential.get_token(scope)
     except ClientAuthenticationError:  # its text tells of every way that was tried, and perhaps too much
         raise Unavailable(
             f"No token for {scope} could be had: no identity of this process was found or accepted."
@@ -57,21 +80,18 @@ def access_token(scope: str) -> "AccessToken":
         raise Unavailable(f"No token for {scope} could be had: the identity endpoint does not answer.") from None
 
 
-def token(scope: str) -> str:
-    """Give a bearer token alone."""
-    return access_token(scope).token
-
-
 class AsyncCredential:
     """The credential for clients that await; azure-identity's own asynchronous one would bring aiohttp along."""
 
     async def get_token(self, *scopes: str, **options: Any) -> "AccessToken":
         """Give a token."""
-        return await asyncio.to_thread(azure_credential().get_token, *scopes, **options)
+        asked = _thread(*scopes).submit(azure_credential().get_token, *scopes, **options)
+        return await asyncio.wrap_future(asked)
 
     async def get_token_info(self, *scopes: str, options: "TokenRequestOptions | None" = None) -> "AccessTokenInfo":
         """Give a token, and when to renew it."""
-        return await asyncio.to_thread(azure_credential().get_token_info, *scopes, options=options)
+        asked = _thread(*scopes).submit(azure_credential().get_token_info, *scopes, options=options)
+        return await asyncio.wrap_future(asked)
 
     async def close(self) -> None:
         """Leave the credential open: the process has one for all."""

@@ -111,7 +111,8 @@ _SECRET_KEY = re.compile(
 # The end of a value that has no quotes depends on its grammar: a space ends one in a connection string of
 # PostgreSQL, `;` one of Azure, `&` one in a query. Signatures and keys contain none of these.
 _QUOTED = r"""\\*'(?:[^'\\]|\\.)*(?:'|\Z)|\\*"(?:[^"\\]|\\.)*(?:"|\Z)"""
-_ASSIGNED = r"""(?:\\*["'])?\s*=\s*|\\*["']\s*:\s*"""
+_EQUALS = r"=|%(?:25)*3D|\\+u003d"  # also inside of an address or of JSON that stands in another
+_ASSIGNED = rf"""(?:\\*["'])?\s*(?:{_EQUALS})\s*|\\*["']\s*:\s*"""
 
 # scheme://user:password@host; `://host:8000/` is an address without a user. It is sought only in what ends
 # with an @, where it is found at the first try: text of many addresses would take quadratic time.
@@ -119,7 +120,11 @@ _BEFORE_AT = re.compile(r"(?<!\S)\S+@")
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]{0,30}://[^\s:/?#@]*:)(?!\d{1,5}[/?#])\S*@", re.IGNORECASE)
 
 # A query with a signature goes as a whole: what it lets one do, and until when, is of no use without it.
-_SIGNED_QUERY: Final = re.compile(r"\?(?:[^\s\"'<>?]*?(?:&amp;|&))?(?:sig|signature)=[^\s\"'<>]*", re.IGNORECASE)
+_BEGIN = r"\?|%(?:25)*3F"
+_AND = r"&amp;|&|%(?:25)*26|\\+u0026"
+_SIGNED_QUERY: Final = re.compile(
+    rf"(?:{_BEGIN})(?:(?:(?!{_BEGIN})[^\s\"'<>])*?(?:{_AND}))?(?:sig|signature)(?:{_EQUALS})[^\s\"'<>]*", re.IGNORECASE
+)
 
 _ASSIGNMENTS: Final = (
     (_SIGNED_QUERY, f"?{MASK}"),
@@ -133,7 +138,8 @@ _ASSIGNMENTS: Final = (
     ),
     (
         re.compile(
-            rf"((?:SharedAccessKey|AccountKey|(?<![a-z0-9])sig)(?:{_ASSIGNED}))(?:{_QUOTED}|[^\s;&,\"']+)",
+            rf"((?:SharedAccessKey|AccountKey|(?:(?<![a-z0-9])|(?<=26))sig)(?:{_ASSIGNED}))"  # 26: an & by its code
+            rf"(?:{_QUOTED}|[^\s;&,\"']+)",
             re.IGNORECASE | re.DOTALL,
         ),
         rf"\1{MASK}",
@@ -146,6 +152,8 @@ _ASSIGNMENTS: Final = (
         ),
         rf"\1{MASK}",
     ),
+    # A token of three parts or more, whoever names it: its head is JSON in Base64.
+    (re.compile(r"(?:(?<![\w-])|(?<=%3D)|(?<=%20))eyJ[\w-]{8,}(?:\.[\w-]*){2,4}", re.ASCII), MASK),
     (re.compile(r"(\bbearer\s+)[a-z0-9._~+/=-]{20,}", re.IGNORECASE), rf"\1{MASK}"),
 )
 

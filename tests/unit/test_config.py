@@ -232,6 +232,30 @@ def test_the_login_that_changes_the_schema_is_another_identity_or_the_same() -> 
     assert owner.parts() == {"host": "h", "dbname": "d", "user": "owner", **TOKEN}
 
 
+@pytest.mark.parametrize("mode", ["disable", "allow", "prefer"])
+@pytest.mark.parametrize(
+    ("where", "is_here"),
+    [
+        ("host=db.example", False),
+        ("host=127.0.0.1.example", False),
+        ("host=/run/postgresql,db.example", False),
+        ("host=localhost hostaddr=10.0.0.5", False),
+        ("hostaddr=::1", True),
+        ("host=localhost,127.0.0.1", True),
+        ("host=/run/postgresql", True),
+        ("dbname=d", True),
+    ],
+)
+def test_a_token_goes_over_a_network_by_tls_alone(where: str, is_here: bool, mode: str) -> None:
+    with environment(USE_MANAGED_IDENTITY="true", GRATICULE_DATABASE_URL=f"{where} user=app sslmode={mode}"):
+        if is_here:
+            assert Settings().external_database
+            return
+        with pytest.raises(ConfigurationError, match=f"sslmode={mode}") as refused:
+            _ = Settings().external_database
+    assert "verify-full" in str(refused.value.hint)
+
+
 def test_an_identity_without_the_name_of_its_role_is_refused() -> None:
     with environment(USE_MANAGED_IDENTITY="true", POSTGRES_HOST="h"), pytest.raises(ConfigurationError) as refused:
         _ = Settings().external_database

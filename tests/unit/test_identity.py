@@ -1,15 +1,19 @@
 """The identity of a process: tokens from the endpoint that Azure gives it, kept until they are about to run out."""
 
+import asyncio
+import socket
 import sys
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import patch
 
 import pytest
 from tests.azure_login import identified
 from tests.managed_identity import ManagedIdentity, managed_identity
 
 from graticule.core.errors import ConfigurationError, Unavailable
-from graticule.identity import AsyncCredential, azure_credential, token
+from graticule.identity import PATIENCE, AsyncCredential, awaited_token, azure_credential, token
 
 SCOPE = "https://storage.azure.com/.default"
 RESOURCE = "https://storage.azure.com"
@@ -47,6 +51,35 @@ def test_many_that_ask_at_once_are_given_one_token(identity: ManagedIdentity) ->
 def test_each_resource_has_tokens_of_its_own(identity: ManagedIdentity) -> None:
     assert token(SCOPE) != token("https://servicebus.azure.net/.default")
     assert identity.asked == [RESOURCE, "https://servicebus.azure.net"]
+
+
+async def test_a_resource_whose_token_is_late_and_busy_threads_hold_up_nobody_else(identity: ManagedIdentity) -> None:
+    late, given = threading.Event(), identity.answer
+
+    def answer(resource: str) -> dict[str, str]:
+        assert resource != RESOURCE or late.wait(30)
+        return given(resource)
+
+    with ThreadPoolExecutor(1) as busy, patch.object(identity, "answer", answer):
+        asyncio.get_running_loop().set_default_executor(busy)
+        waiting = [asyncio.create_task(awaited_token(SCOPE)), asyncio.create_task(asyncio.to_thread(late.wait, 30))]
+        async with asyncio.timeout(10), AsyncCredential() as credential:
+            try:
+                assert await awaited_token("https://ossrdbms-aad.database.windows.net/.default")
+                assert await credential.get_token("https://servicebus.azure.net/.default")
+                assert not waiting[0].done()
+            finally:
+                late.set()
+            await asyncio.gather(*waiting)
+
+
+def test_an_endpoint_that_takes_the_question_and_says_nothing_is_given_up() -> None:
+    assert (PATIENCE["connection_timeout"] + PATIENCE["read_timeout"]) * (1 + PATIENCE["retry_total"]) < 60
+    hasty = patch.dict(PATIENCE, read_timeout=0.2, retry_total=0)
+    with socket.create_server(("127.0.0.1", 0)) as silent, hasty:
+        there = ManagedIdentity(f"http://127.0.0.1:{silent.getsockname()[1]}/msi/token")
+        with identified(there.environment), pytest.raises(Unavailable, match="No token for"):
+            token(SCOPE)
 
 
 def test_a_token_that_is_about_to_run_out_is_renewed(identity: ManagedIdentity) -> None:

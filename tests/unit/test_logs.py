@@ -207,7 +207,20 @@ def test_whether_a_secret_is_there_may_be_told() -> None:
         ),
         ("https://a.test/b?sig=ab https://a.test/c?sv=1", "https://a.test/b?*** https://a.test/c?sv=1"),
         ("sv=1&sig=ab%2F&se=2", "sv=1&sig=***&se=2"),
+        (r"https://a.test/b?sv=1\u0026sig=ab%2F\u0026se=2 x", "https://a.test/b?*** x"),
+        (r'{"asked": "{\"url\": \"b?sv=1\\u0026sig=ab\\u0026se=2\"}"}', r'{"asked": "{\"url\": \"b?***"}"}'),
+        ("to=https%3A%2F%2Fa.test%2Fb%3Fsv%3D1%26sig%3Dab%252F%26se%3D2 x", "to=https%3A%2F%2Fa.test%2Fb?*** x"),
+        ("to=b%253Fsv%253D1%2526sig%253Dab%25252F x", "to=b?*** x"),
+        (r"sv=1\u0026sig=ab%2F", r"sv=1\u0026sig=***"),
+        ("sv%3D1%26sig%3Dab%252F", "sv%3D1%26sig%3D***"),
+        ("sv%253D1%2526sig%253Dab", "sv%253D1%2526sig%253D***"),
+        (r"sv\u003d1\u0026sig\u003dab", r"sv\u003d1\u0026sig\u003d***"),
         ("https://a.test/b?design=7", "https://a.test/b?design=7"),
+        ("https%3A%2F%2Fa.test%2Fb%3Fdesign%3D7", "https%3A%2F%2Fa.test%2Fb%3Fdesign%3D7"),
+        ("given eyJhbGciOiJSUzI1NiJ9.eyJvaWQiOiIwIn0.ab-c_d, and more", "given ***, and more"),
+        ("assertion%3DeyJhbGciOiJSUzI1NiJ9.eyJvaWQiOiIwIn0.ab", "assertion%3D***"),
+        ("['eyJhbGciOiJSUzI1NiJ9.eyJvaWQiOiIwIn0.']", "['***']"),
+        ("eyJhbGciOiJSUzI1NiJ9 is no token", "eyJhbGciOiJSUzI1NiJ9 is no token"),
         ("Authorization: Bearer abc.def", "Authorization: ***"),
         ("{'X-API-Key': 'abc'}", "{'X-API-Key': ***}"),
         ("[(b'authorization', b'Basic abc')]", "[(b'authorization', ***)]"),
@@ -298,6 +311,9 @@ def test_what_cannot_be_shown_does_not_stop_the_line() -> None:
 
 
 @pytest.mark.timeout(20)
-@pytest.mark.parametrize("part", ["http://x:", "password='", "token\\", "password \t", "authorization", "a"])
+@pytest.mark.parametrize(
+    "part",
+    ["http://x:", "password='", "token\\", "password \t", "authorization", "a", "%3Fa%26", "%25", "sig\\", "eyJ"],
+)
 def test_a_long_text_does_not_take_quadratic_time(part: str) -> None:
     assert redact_text(part * 100_000)

@@ -1,7 +1,9 @@
 """`graticule azure …`: what an installation needs in Azure."""
 
 import asyncio
-from typing import Annotated
+import re
+from typing import TYPE_CHECKING, Annotated
+from uuid import UUID
 
 import typer
 from rich.table import Table
@@ -12,11 +14,16 @@ from graticule.config import Settings
 from graticule.core.errors import ConfigurationError
 from graticule.core.table import DatabaseRole
 
+if TYPE_CHECKING:
+    from graticule.schema.logins import Identity
+
 app = typer.Typer(no_args_is_help=True, help="See to what an installation needs in Azure.")
 queues = typer.Typer(no_args_is_help=True, help="The queues of Service Bus.")
 app.add_typer(queues, name="queues")
 logins = typer.Typer(no_args_is_help=True, help="The logins of identities in PostgreSQL.")
 app.add_typer(logins, name="logins")
+
+_IDENTITY = re.compile(r"([^:]+)(?::([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}))?", re.IGNORECASE)
 
 
 @queues.command()
@@ -71,16 +78,24 @@ def _names(settings: Settings, further: list[str]) -> list[str]:
 
 @logins.command("ensure")
 def ensure_logins(
-    pairs: Annotated[list[str], typer.Argument(metavar="PROCESS=IDENTITY…", help="Which identity a process has.")],
+    pairs: Annotated[
+        list[str],
+        typer.Argument(metavar="PROCESS=IDENTITY[:OBJECT_ID]…", help="Which identity a process has."),
+    ],
 ) -> None:
     """Let identities of Azure log in to PostgreSQL, each as the role of its process.
 
     The processes are gateway, orchestrator, worker, serve_internal and serve_external. The roles are made by
     `graticule schema migrate`; run both as the administrator of the server (GRATICULE_OWNER_DATABASE_URL).
 
+    An identity that was deleted and made anew has the name of the old one, and another object id (its principal id).
+    With the object id given, the login of the old one is noticed, and made anew.
+
     Examples:
 
       graticule azure logins ensure gateway=graticule-gateway worker=graticule-worker
+
+      graticule azure logins ensure worker=graticule-worker:0f6a4c52-8f0e-4c1b-b0a1-5d8b9e3a7c22
     """
     from graticule.cli.connection import owner_url
     from graticule.schema.logins import ensure_logins
@@ -88,22 +103,26 @@ def ensure_logins(
     url = owner_url(load_settings())
     if url is None:
         raise ConfigurationError("No server of Azure is configured.", hint="Set POSTGRES_HOST and its companions.")
-    made = asyncio.run(ensure_logins(url, _roles(pairs)))
     listing = Table("role", "", box=None, header_style="bold")
-    for role, is_new in made.items():
-        listing.add_row(role, "made" if is_new else "there")
+    for role, found in asyncio.run(ensure_logins(url, _identities(pairs))).items():
+        listing.add_row(role, found)
     out.print(listing)
 
 
-def _roles(pairs: list[str]) -> dict[DatabaseRole, str]:
+def _identities(pairs: list[str]) -> "dict[DatabaseRole, Identity]":
     """Read the pairs; nobody but the administrator acts as the owner."""
+    from graticule.schema.logins import Identity
+
     known = {role.removeprefix("graticule_"): role for role in DatabaseRole if role is not DatabaseRole.OWNER}
-    found: dict[DatabaseRole, str] = {}
+    found: dict[DatabaseRole, Identity] = {}
     for pair in pairs:
-        process, _, login = pair.partition("=")
-        if process not in known or not login:
+        process, _, identity = pair.partition("=")
+        written = _IDENTITY.fullmatch(identity)
+        if process not in known or written is None:
             raise ConfigurationError(
-                f"{pair!r} is not a process and its identity.", hint=f"Write PROCESS=IDENTITY: {', '.join(known)}."
+                f"{pair!r} is not a process and its identity.",
+                hint=f"Write PROCESS=IDENTITY or PROCESS=IDENTITY:OBJECT_ID: {', '.join(known)}.",
             )
-        found[known[process]] = login
+        name, object_id = written.groups()
+        found[known[process]] = Identity(name, UUID(object_id) if object_id else None)
     return found

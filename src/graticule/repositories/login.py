@@ -3,7 +3,6 @@
 PostgreSQL asks for it only when a connection begins, so the ones that are open outlive their token.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -12,7 +11,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import TupleRow
 
 from graticule.core.token_login import TOKEN_FOR_PASSWORD
-from graticule.identity import azure_credential, token
+from graticule.identity import awaited_token, azure_credential, token
 
 SCOPE: Final = "https://ossrdbms-aad.database.windows.net/.default"
 Conninfo = str | Callable[[], Awaitable[str]]
@@ -59,4 +58,4 @@ async def connected(conninfo: str, **options: Any) -> AsyncConnection[TupleRow]:
 
 
 async def _current_token() -> str:
-    return await asyncio.to_thread(token, SCOPE)
+    return await awaited_token(SCOPE)

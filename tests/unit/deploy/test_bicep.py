@@ -14,6 +14,7 @@ from typer.main import get_command
 
 from graticule.cli.main import app
 from graticule.config import Settings, secret_variables
+from graticule.core.table import DatabaseRole
 from graticule.schema import pgstac
 from graticule.schema.deploy import _script
 
@@ -21,7 +22,7 @@ FILES = [File(path) for path in sorted(FOLDER.glob("*.bicep"))]
 MAIN = next(file for file in FILES if file.path.name == "main.bicep")
 PARAMETERS = File(FOLDER / "main.bicepparam")
 DOCS = page("azure.md")
-TYPE = re.compile(r"Microsoft\.\w+(/\w+)+@\d{4}-\d{2}-\d{2}")
+TYPE = re.compile(r"Microsoft\.\w+(/\w+)+@\d{4}-\d{2}-\d{2}(-preview)?")
 # As Azure lists its built-in roles.
 ROLES = {
     "AcrPull": "7f951dda-4ed3-4680-a7ca-43fe172d538d",
@@ -111,6 +112,20 @@ def test_no_key_has_a_value_in_a_file() -> None:
         assert [each.type for each in declaration.named_children] == ["identifier", "type"]
         given = PARAMETERS.declared("parameter")[text_of(declaration.named_children[0])].named_children[-1]
         assert text_of(given).startswith("readEnvironmentVariable('GRATICULE_")
+
+
+def test_no_key_is_asked_for_and_no_host_is_guessed() -> None:
+    written = "".join(text_of(each.root) for each in FILES)
+    assert not re.findall(r"\blist\w*\(|\w+\.windows\.net", written)
+
+
+def test_logins_are_made_for_the_object_ids_of_the_identities() -> None:
+    arguments = [text_of(each).strip("'") for each in MAIN.items(MAIN.module("logins")[1]["arguments"])][3:]
+    logins = [re.fullmatch(r"(\w+)=\$\{identityOf\.(\w+)\.name\}:\$\{principals\.(\w+)\}", each) for each in arguments]
+    named = {login[1]: (login[2], login[3]) for login in logins if login}
+    camel = {name: re.sub(r"_(\w)", lambda found: found[1].upper(), name) for name in named}
+    assert named == {name: (camel[name], camel[name]) for name in named}
+    assert set(named) == {role.removeprefix("graticule_") for role in DatabaseRole} - {"owner"}
 
 
 def test_the_roles_are_those_of_their_names() -> None:
