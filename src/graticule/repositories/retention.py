@@ -54,6 +54,10 @@ class RetentionRepository:
         rows = await self._rows("hold_removable_jobs", {"before": before, "limit": limit})
         return [JobId(row["job_id"]) for row in rows]
 
+    async def stay(self) -> None:
+        """Ask for nothing: the server ends a transaction in which nothing is asked for long."""
+        await self._rows("stay", {})
+
     async def remove_jobs(self, job_ids: Sequence[JobId]) -> RowCounts:
         """Remove jobs that are held, with all that belongs to them but their results."""
         (row,) = await self._rows("remove_jobs", {"job_ids": list(job_ids)})

@@ -10,6 +10,10 @@ ORDER BY ended_at
 LIMIT %(limit)s
 FOR UPDATE OF job SKIP LOCKED;
 
+-- name: stay
+-- Something must be asked now and then while the storage is at work.
+SELECT;
+
 -- name: remove_jobs
 -- The jobs are held, so that nothing is added to them meanwhile. Events of an asset are its history, and stay.
 WITH events AS (

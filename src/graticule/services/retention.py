@@ -1,7 +1,10 @@
 """Retention: jobs that ended long ago leave the database and the storage, with all that belongs to them."""
 
+import asyncio
 import re
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -24,6 +27,8 @@ from graticule.storage.protocol import Storage
 
 RESULTS_PER_PAGE: Final = 5000
 FOLDER_NAME: Final = re.compile(r"[0-9A-Za-z_-]+")  # nothing that could lead out of the folder of outputs
+HELD_SECONDS: Final = 20.0  # after which no further working folder is removed in the same transaction
+STAY_SECONDS: Final = 15.0  # the server ends a transaction in which nothing is asked for a minute
 UNFINISHED_AFTER: Final = timedelta(days=1)  # nobody writes for so long without a word
 
 _log = get_logger(__name__)
@@ -52,6 +57,14 @@ class _Batch:
     job_ids: Sequence[JobId]
     rows: RowCounts
     scratch: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Scratch:
+    """The working folders that one transaction removed, and those for which there was no time."""
+
+    removed: int = 0
+    left: frozenset[str] = frozenset()
 
 
 Tell = Callable[[Removed], None]
@@ -106,24 +119,38 @@ class RetentionService:
             if not job_ids:
                 return None
             scratch = await self._remove_scratch(repository, job_ids, folders)
-            return _Batch(job_ids, await repository.remove_jobs(job_ids), scratch)
+            gone = [job_id for job_id in job_ids if scratch_name(job_id) not in scratch.left]
+            return _Batch(gone, await repository.remove_jobs(gone), scratch.removed)
 
     async def _remove_scratch_of_kept_jobs(self, before: datetime, folders: set[str]) -> int:
         """Remove the working folders of jobs that ended, and whose rows stay because a version names them."""
-        async with self._database.transaction(Commit.PRUNE) as connection:
-            repository = RetentionRepository(connection)
-            job_ids = await repository.hold_scratch_jobs(before, folders)
-            return await self._remove_scratch(repository, job_ids, folders)
+        removed, left = 0, folders
+        while left:
+            async with self._database.transaction(Commit.PRUNE) as connection:
+                repository = RetentionRepository(connection)
+                job_ids = await repository.hold_scratch_jobs(before, left)
+                scratch = await self._remove_scratch(repository, job_ids, left)
+            removed, left = removed + scratch.removed, set(scratch.left)
+        return removed
 
     async def _remove_scratch(
         self, repository: RetentionRepository, job_ids: Sequence[JobId], folders: set[str]
-    ) -> int:
-        """Remove the working folders of jobs that are held: none of them can begin to work again meanwhile."""
+    ) -> _Scratch:
+        """Remove the working folders of jobs that are held: none of them can begin to work again meanwhile.
+
+        They are not held for long: at least one folder is removed, and others while there is time.
+        """
         names = folders & set(map(scratch_name, job_ids))
         if not names:
-            return 0
-        free = names - await repository.shared_scratch(names, job_ids)
-        return sum([await self._is_scratch_removed(JobId(name)) for name in sorted(free)])
+            return _Scratch()
+        free = sorted(names - await repository.shared_scratch(names, job_ids))
+        removed, until = 0, time.monotonic() + HELD_SECONDS
+        async with _staying(repository):
+            for place, name in enumerate(free):
+                if place and time.monotonic() > until:
+                    return _Scratch(removed, frozenset(free[place:]))
+                removed += await self._is_scratch_removed(JobId(name))
+        return _Scratch(removed)
 
     async def _is_scratch_removed(self, name: JobId) -> bool:
         """Remove a working folder; what its job has put elsewhere and nobody has catalogued goes with it."""
@@ -174,6 +201,27 @@ class RetentionService:
         async with self._owner.connection() as connection:
             partitions = EventPartitions(connection)
             return [each.key.name for each in wanted if await partitions.make_if_missing(each.key.name, each.create)]
+
+
+@asynccontextmanager
+async def _staying(repository: RetentionRepository) -> AsyncIterator[None]:
+    """Let the server see that this process lives, while it works elsewhere with a transaction open."""
+    ended = asyncio.Event()
+
+    async def stay() -> None:
+        while not ended.is_set():
+            try:
+                async with asyncio.timeout(STAY_SECONDS):
+                    await ended.wait()
+            except TimeoutError:
+                await repository.stay()
+
+    staying = asyncio.create_task(stay())
+    try:
+        yield
+    finally:
+        ended.set()  # what is asked in that moment is not broken off: that would end the transaction
+        await staying
 
 
 def _sum(one: RowCounts, other: RowCounts) -> RowCounts:

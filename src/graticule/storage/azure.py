@@ -6,9 +6,8 @@ is done by Azure's own client, in threads.
 
 import asyncio
 import contextlib
-import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -21,21 +20,23 @@ from azure.core.exceptions import ResourceExistsError, ResourceNotFoundError
 from graticule.core.errors import NotFound, Unavailable
 from graticule.storage import azure_blocks
 from graticule.storage.azure_accounts import AzureAccounts, Blob
+from graticule.storage.azure_conditions import AzureCondition, delete_as_it_was, quoted
 from graticule.storage.azure_errors import ContainerMissing, told
 from graticule.storage.azure_unfinished import delete_unfinished
 from graticule.storage.local_copies import LocalCopies
 from graticule.storage.options import OUTPUTS, AzureOptions, StorageOptions
-from graticule.storage.paths import CURL, Source, is_name, prefix_parts, resolve
+from graticule.storage.paths import CURL, Source, is_name, partial_name, prefix_parts, resolve
 from graticule.storage.pieces import PIECE_BYTES, check_range, pieces_of
 from graticule.storage.protocol import BlobInfo, Data
-from graticule.storage.signing import check_address
+from graticule.storage.signing import LONGEST_SECONDS, check_address
+from graticule.storage.temporary_folders import new_folder, remove_folder
 
 if TYPE_CHECKING:
     from azure.core.credentials import TokenCredential
-    from azure.storage.blob import BlobClient
     from obstore import GetOptions, GetResult, ObjectMeta
 
-READ_SECONDS: Final = 3600  # for which GDAL may read what it was given the name of
+READ_SECONDS: Final = 3600  # for which GDAL may at least read what it was given the name of
+READ_MARGIN_SECONDS: Final = 900  # by which a signature outlives the task that it was made for
 COPIED_AT_ONCE: Final = 256 * 1024 * 1024  # by one request, as Azure has it
 DELETED_AT_ONCE: Final = 1000
 
@@ -49,22 +50,24 @@ class AzureStorage:
         """`lent` gives tokens of another process's identity, in place of this one's own."""
         self.options = options or StorageOptions()
         self._accounts = AzureAccounts(azure, lent=lent)
+        self._read_seconds = READ_SECONDS
 
     @property
     def silver(self) -> str:
         """Name the container of what we make."""
         return self.options.silver
 
-    async def put(self, path: str, data: Data) -> None:
-        """Write a blob, in place of one that is there."""
+    async def put(self, path: str, data: Data, *, only_new: bool = False, etag: str | None = None) -> None:
+        """Write a blob, in place of one that is there; see `writing` for when it is refused."""
         if isinstance(data, bytes):
             blob = self._accounts.blob(path)
-            await self._written(path, lambda: self._put(blob, data))
+            await self._written(path, lambda: self._put(blob, data, AzureCondition(path, only_new, etag)))
             return
-        async with self.writing(path) as file:
+        async with self.writing(path, only_new=only_new, etag=etag) as file:
             with file.open("wb") as stream:
                 async for piece in pieces_of(data):
-                    await asyncio.to_thread(stream.write, piece)
+                    with _on_disk(path):
+                        await asyncio.to_thread(stream.write, piece)
 
     async def get(self, path: str) -> bytes:
         """Read a blob as a whole."""
@@ -124,8 +127,9 @@ class AzureStorage:
             return
         copied = await self._copied(source, target)
         client = self._accounts.client(self._accounts.blob(source))
-        with told(source):  # what was written there meanwhile was not copied, and is not removed
-            await asyncio.to_thread(_delete_as_it_was, client, copied.etag)
+        # What was written there meanwhile was not copied, and is not removed.
+        with told(source), contextlib.suppress(ResourceNotFoundError):
+            await asyncio.to_thread(delete_as_it_was, client, copied.etag)
 
     async def delete(self, path: str) -> None:
         """Remove a blob; one that is not there is no error."""
@@ -172,44 +176,62 @@ class AzureStorage:
         return resolve(name, self.options, lambda path: Source(path, self.readable(path), path))
 
     def readable(self, path: str) -> str:
-        """Give the name under which GDAL opens the blob for range reads, for an hour. It holds a signature."""
-        return f"{CURL}{self._signed(path, READ_SECONDS)}"
+        """Give the name under which GDAL opens the blob for range reads. It holds a signature."""
+        return f"{CURL}{self._signed(path, self._read_seconds)}"
+
+    def read_for(self, seconds: int) -> None:
+        """Let names that `readable` gives from now on hold for so long, and no less than an hour."""
+        self._read_seconds = min(max(READ_SECONDS, seconds + READ_MARGIN_SECONDS), LONGEST_SECONDS)
 
     @cached_property
     def _copies(self) -> LocalCopies:
         return LocalCopies()
 
     async def local(self, path: str) -> Path:
-        """Give a file of this machine with what the blob holds; it is to be read, and not for long."""
+        """Give a file of this machine with what the blob holds; it is to be read. See the protocol for how long."""
         known = await self.stat(path)
-        file = self._copies.place(known)
-        if not self._copies.has(known):
-            with file.open("wb") as copy:
-                async for piece in self.stream(path):
-                    await asyncio.to_thread(copy.write, piece)
-            self._copies.keep(known)
+        with _on_disk(path):
+            file = self._copies.place(known)
+            if not self._copies.has(known):
+                await self._copy_here(path, file)
+                self._copies.keep(known)
         return file
 
     @asynccontextmanager
-    async def writing(self, path: str) -> AsyncIterator[Path]:
-        """Give a local file to write to; it becomes the blob when the block ends well, and is gone otherwise."""
+    async def writing(self, path: str, *, only_new: bool = False, etag: str | None = None) -> AsyncIterator[Path]:
+        """Give a local file to write to; it becomes the blob when the block ends well, and is gone otherwise.
+
+        `only_new` and `etag` refuse with `Conflict` at that end when there is a blob, or none with this etag.
+        """
         blob = self._accounts.blob(path)
-        with tempfile.TemporaryDirectory(prefix="graticule-") as folder:
-            # Some writers choose the format by the name's suffix.
-            file = Path(folder, f"blob{Path(blob.name).suffix}")
-            await asyncio.to_thread(file.touch)
+        with _on_disk(path):
+            folder = await asyncio.to_thread(new_folder)
+        try:
+            file = folder / partial_name("blob", blob.name)
+            with _on_disk(path):
+                await asyncio.to_thread(file.touch)
             yield file
-            await self._written(path, lambda: self._upload(blob, file))
+            await self._written(path, lambda: self._upload(blob, file, AzureCondition(path, only_new, etag)))
+        finally:
+            await asyncio.shield(asyncio.to_thread(remove_folder, folder))
 
-    async def _put(self, blob: Blob, data: bytes | Path) -> None:
-        await obstore.put_async(self._accounts.store(blob.container), blob.name, data, use_multipart=False)
+    async def _copy_here(self, path: str, file: Path) -> None:
+        with file.open("wb") as copy:
+            async for piece in self.stream(path):
+                await asyncio.to_thread(copy.write, piece)
 
-    async def _upload(self, blob: Blob, file: Path) -> None:
+    async def _put(self, blob: Blob, data: bytes | Path, condition: AzureCondition) -> None:
+        store = self._accounts.store(blob.container)
+        with condition.refusing():
+            await obstore.put_async(store, blob.name, data, use_multipart=False, mode=condition.mode)
+
+    async def _upload(self, blob: Blob, file: Path, condition: AzureCondition) -> None:
         size = (await asyncio.to_thread(file.stat)).st_size
         if size <= azure_blocks.BLOCK_BYTES:
-            await self._put(blob, file)
+            await self._put(blob, file, condition)
         else:
-            await azure_blocks.upload(self._accounts.client(blob), file, size)
+            with condition.refusing():
+                await azure_blocks.upload(self._accounts.client(blob), file, size, condition=condition.options)
 
     async def _written(self, path: str, write: Callable[[], Awaitable[None]]) -> None:
         """Write; a container that is not there is made, as a folder would be."""
@@ -270,13 +292,13 @@ class AzureStorage:
         return known
 
     async def _copy_there(self, source: str, known: BlobInfo, made: Blob) -> None:
-        address, client = await asyncio.to_thread(self._signed, source, READ_SECONDS), self._accounts.client(made)
+        address, client = await asyncio.to_thread(self._signed, source, self._read_seconds), self._accounts.client(made)
         if known.size <= COPIED_AT_ONCE:
             await asyncio.to_thread(
                 client.start_copy_from_url,
                 address,
                 requires_sync=True,
-                source_etag=known.etag,
+                source_etag=quoted(known.etag),
                 source_match_condition=MatchConditions.IfNotModified,
             )
             return
@@ -307,9 +329,13 @@ def _range(start: int, length: int | None) -> "GetOptions | None":
     return {"range": {"offset": start}} if start else None
 
 
-def _delete_as_it_was(client: "BlobClient", etag: str) -> None:
-    with contextlib.suppress(ResourceNotFoundError):
-        client.delete_blob(etag=etag, match_condition=MatchConditions.IfNotModified)
+@contextmanager
+def _on_disk(path: str) -> Iterator[None]:
+    """Tell what is wrong with this machine's disk, which may pass, as the domain does."""
+    try:
+        yield
+    except OSError as error:
+        raise Unavailable(f"{path!r} cannot be kept on this machine now: {error.strerror}.") from error
 
 
 async def _pages(found: AsyncIterator[BlobInfo]) -> AsyncIterator[list[BlobInfo]]:

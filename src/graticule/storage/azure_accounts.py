@@ -7,6 +7,7 @@ identity for some hours. That one is kept until it ends too soon for what is to 
 
 import re
 import threading
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -18,14 +19,13 @@ from obstore.store import AzureStore
 
 from graticule.core.errors import InvalidInput
 from graticule.identity import access_token, azure_credential
-from graticule.storage.options import AzureOptions
+from graticule.storage.options import AZURE_SCOPE, AzureOptions
 from graticule.storage.paths import LONGEST_NAME_BYTES, blob_parts
 
 if TYPE_CHECKING:  # heavy, and not needed by all processes
     from azure.core.credentials import AccessToken, TokenCredential
     from azure.storage.blob import BlobClient, BlobServiceClient, UserDelegationKey
 
-SCOPE: Final = "https://storage.azure.com/.default"
 CONNECT_SECONDS: Final = 10
 STALLED_SECONDS: Final = 60  # a server that sends nothing for so long is given up
 RETRY_SECONDS: Final = 60
@@ -60,7 +60,7 @@ class AzureAccounts:
         self._stores: dict[str, AzureStore] = {}
         self._services: dict[str, BlobServiceClient] = {}
         self._delegated: dict[str, UserDelegationKey] = {}
-        self._signing = threading.Lock()
+        self._signing: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
     def blob(self, path: str) -> Blob:
         """Find a blob by its path; a name that Azure cannot have is refused."""
@@ -124,7 +124,7 @@ class AzureAccounts:
     def _signing_key(self, account: str, until: datetime) -> dict[str, Any]:
         if self._options.key is not None:
             return {"account_key": self._options.key.get_secret_value()}
-        with self._signing:
+        with self._signing[account]:
             kept = self._delegated.get(account)
             if kept is None or datetime.fromisoformat(str(kept.signed_expiry)) < until:
                 kept = self._delegated[account] = self._delegated_key(account, until)
@@ -132,9 +132,10 @@ class AzureAccounts:
 
     def _delegated_key(self, account: str, until: datetime) -> "UserDelegationKey":
         self._token()  # who has no identity is told at once; the client would try again for long
-        begins = self._clock() - SKEW
-        ends = max(until, self._clock() + timedelta(seconds=KEY_SECONDS)) + timedelta(seconds=1)  # it is cut to seconds
-        return self.service(account).get_user_delegation_key(begins, min(ends, begins + LONGEST_KEY))
+        now = self._clock()
+        ends = max(until, now + timedelta(seconds=KEY_SECONDS)) + timedelta(seconds=1)  # it is cut to seconds
+        begins = max(now - SKEW, ends - LONGEST_KEY)
+        return self.service(account).get_user_delegation_key(begins, ends)
 
     def _new_store(self, account: str, container: str) -> AzureStore:
         key = self._options.key
@@ -158,7 +159,7 @@ class AzureAccounts:
         return self._lent or azure_credential()
 
     def _token(self) -> "AccessToken":
-        return access_token(SCOPE) if self._lent is None else self._lent.get_token(SCOPE)
+        return access_token(AZURE_SCOPE) if self._lent is None else self._lent.get_token(AZURE_SCOPE)
 
     def _bearer_token(self) -> dict[str, Any]:
         found = self._token()

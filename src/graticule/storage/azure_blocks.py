@@ -5,28 +5,33 @@ was: blocks that Azure holds already are not sent again. And it can be told how 
 """
 
 import asyncio
+import contextlib
 import hashlib
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
+from azure.core import MatchConditions
+from azure.core.exceptions import HttpResponseError, ResourceExistsError, ResourceModifiedError, ResourceNotFoundError
 
 from graticule.core.errors import Unavailable
+from graticule.storage.azure_conditions import as_it_was, delete_as_it_was
 from graticule.storage.azure_errors import code_of
 
 if TYPE_CHECKING:
-    from azure.storage.blob import BlobClient
+    from azure.storage.blob import BlobBlock, BlobClient
 
 BLOCK_BYTES: Final = 8 * 1024 * 1024
 COPIED_BYTES: Final = 64 * 1024 * 1024  # of a block that Azure fetches itself
 MOST_BLOCKS: Final = 50_000  # of a blob, as Azure has it
 AT_ONCE: Final = 4
+MARK: Final = "graticule_unfinished"  # in the metadata of a blob that is there only to be removed
 _MOST_TRIES: Final = 5  # while others commit to the same blob
+_ALWAYS: Final[Mapping[str, Any]] = {}
 _ID: Final = re.compile(r"([0-9a-f]{9})-([0-9a-f]{5})-([0-9a-f]{32})")
 
 
@@ -52,15 +57,17 @@ def pieces_of(size: int, length: int = BLOCK_BYTES) -> list[Piece]:
     return [Piece(index, start, min(longest, size - start)) for index, start in enumerate(starts)]
 
 
-async def upload(client: "BlobClient", file: Path, size: int, length: int = BLOCK_BYTES) -> None:
-    """Make a blob of a file, in place of one that is there."""
+async def upload(
+    client: "BlobClient", file: Path, size: int, length: int = BLOCK_BYTES, condition: Mapping[str, Any] = _ALWAYS
+) -> None:
+    """Make a blob of a file, in place of one that is there, if a condition of Azure's client holds."""
     begun, pieces = _now(), pieces_of(size, length)
 
     async def send() -> list[str]:
         held = await asyncio.to_thread(_held, client)
         return await _side_by_side(partial(_send, client, file, piece, begun, held) for piece in pieces)
 
-    await _commit(client, send)
+    await _commit(client, send, condition)
 
 
 async def copy(
@@ -86,20 +93,60 @@ async def copy(
     await _commit(client, send)
 
 
-async def _commit(client: "BlobClient", send: Callable[[], Awaitable[list[str]]]) -> None:
-    """Commit blocks that were sent; where another commit has swept them away meanwhile, send them again."""
-    from azure.storage.blob import BlobBlock  # noqa: PLC0415 - heavy, and only needed here
-
+async def _commit(
+    client: "BlobClient", send: Callable[[], Awaitable[list[str]]], condition: Mapping[str, Any] = _ALWAYS
+) -> None:
+    """Send blocks and commit them; where another commit has swept them away meanwhile, send them again."""
     for _ in range(_MOST_TRIES):
-        ids = await send()
         try:
-            await asyncio.to_thread(client.commit_block_list, [BlobBlock(each) for each in ids])
+            ids = await send()
+            await asyncio.to_thread(client.commit_block_list, _blocks(ids), **condition)
         except HttpResponseError as error:
-            if code_of(error) != "InvalidBlockList":
+            if (code := code_of(error)) not in {"InvalidBlockList", "InvalidBlobOrBlock"}:
                 raise
+            if code == "InvalidBlobOrBlock":
+                await asyncio.to_thread(_drop_blocks_of_others, client)
         else:
             return
     raise Unavailable("Others write to the same blob again and again.")
+
+
+def _blocks(ids: Iterable[str]) -> "list[BlobBlock]":
+    from azure.storage.blob import BlobBlock  # noqa: PLC0415 - heavy, and only needed here
+
+    return [BlobBlock(each) for each in ids]
+
+
+def _drop_blocks_of_others(client: "BlobClient") -> None:
+    """Drop blocks that wait under names of another length, beside which Azure takes none of ours.
+
+    A commit drops them: so the blob is committed once more as it is, or an empty one that is removed at once.
+    """
+    try:
+        found = client.get_blob_properties()
+        committed, waiting = client.get_block_list("all")
+        ids = [str(block.id) for block in committed]
+        if not committed and waiting and found.size <= BLOCK_BYTES:  # it was put as a whole
+            ids = ["0" * len(str(waiting[0].id))]
+            client.stage_block(ids[0], client.download_blob().readall())
+        if ids:
+            client.commit_block_list(
+                _blocks(ids),
+                content_settings=found.content_settings,
+                metadata=dict(found.metadata or {}),
+                **as_it_was(str(found.etag)),
+            )
+    except ResourceNotFoundError:
+        with contextlib.suppress(ResourceExistsError, ResourceModifiedError, ResourceNotFoundError):
+            drop_blocks(client)
+    except ResourceModifiedError:  # someone has written it, which drops them too
+        return
+
+
+def drop_blocks(client: "BlobClient") -> None:
+    """Drop all blocks where there is no blob: for a moment an empty one can be seen there."""
+    made = client.commit_block_list([], match_condition=MatchConditions.IfMissing, metadata={MARK: "true"})
+    delete_as_it_was(client, str(made["etag"]))
 
 
 def unfinished_since(client: "BlobClient") -> datetime | None:

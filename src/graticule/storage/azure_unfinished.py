@@ -5,17 +5,15 @@ once: for a moment it can be seen, empty, where nothing was written for long.
 """
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from azure.core import MatchConditions
 from azure.core.exceptions import ResourceExistsError, ResourceModifiedError, ResourceNotFoundError
 
-from graticule.storage.azure_blocks import unfinished_since
+from graticule.storage.azure_blocks import MARK, drop_blocks, unfinished_since
+from graticule.storage.azure_conditions import delete_as_it_was
 
 if TYPE_CHECKING:
     from azure.storage.blob import BlobClient, BlobProperties, ContainerClient
-
-MARK: Final = "graticule_unfinished"  # in the metadata of a blob that is there only to be removed
 
 
 def delete_unfinished(container: "ContainerClient", before: datetime) -> int:
@@ -28,17 +26,12 @@ def delete_unfinished(container: "ContainerClient", before: datetime) -> int:
 def _is_dropped(client: "BlobClient", blob: "BlobProperties", before: datetime) -> bool:
     try:
         if MARK in (blob.metadata or {}):  # whose remover did not come so far
-            _delete_as_it_was(client, str(blob.etag))
+            delete_as_it_was(client, str(blob.etag))
             return True
         since = unfinished_since(client)
         if since is None or since >= before:
             return False
-        made = client.commit_block_list([], match_condition=MatchConditions.IfMissing, metadata={MARK: "true"})
-        _delete_as_it_was(client, str(made["etag"]))
+        drop_blocks(client)
     except (ResourceExistsError, ResourceModifiedError, ResourceNotFoundError):  # someone has written a blob there
         return False
     return True
-
-
-def _delete_as_it_was(client: "BlobClient", etag: str) -> None:
-    client.delete_blob(etag=etag, match_condition=MatchConditions.IfNotModified)

@@ -105,11 +105,15 @@ class BlockingStorage:
         return self._storage.source(name)
 
     def readable(self, path: str) -> str:
-        """Give the name under which GDAL opens the blob for range reads, for an hour.
+        """Give the name under which GDAL opens the blob for range reads, for an hour or what `read_for` has said.
 
         It may hold a signature: never show it. To make that may take a request: never ask in the loop's own thread.
         """
         return self._storage.readable(path)
+
+    def read_for(self, seconds: int) -> None:
+        """Let names that `readable` gives from now on hold for so long, and no less than an hour."""
+        self._storage.read_for(seconds)
 
     put = _awaited(Storage.put)
     get = _awaited(Storage.get)

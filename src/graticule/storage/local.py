@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import errno
+import fcntl
 import os
 import shutil
 import stat
@@ -16,6 +17,7 @@ from typing import BinaryIO, Final, TypeVar
 from uuid import uuid4
 
 from graticule.core.errors import ConfigurationError, NotFound, Unavailable
+from graticule.storage.conditions import Condition
 from graticule.storage.options import StorageOptions
 from graticule.storage.paths import Source, below, blob_parts, is_name, is_partial, partial_name, prefix_parts, resolve
 from graticule.storage.pieces import PIECE_BYTES, check_range, pieces_of
@@ -41,14 +43,14 @@ class LocalStorage:
         """Name the container of what we make."""
         return self.options.silver
 
-    async def put(self, path: str, data: Data) -> None:
-        """Write a blob, in place of one that is there."""
+    async def put(self, path: str, data: Data, *, only_new: bool = False, etag: str | None = None) -> None:
+        """Write a blob, in place of one that is there; see `writing` for when it is refused."""
         if isinstance(data, bytes):
             file = self._file(path)
             with _told(path):
-                await asyncio.to_thread(_put, file, data)
+                await asyncio.to_thread(_put, file, data, Condition(path, only_new, etag))
             return
-        async with self.writing(path) as partial:
+        async with self.writing(path, only_new=only_new, etag=etag) as partial:
             # A cancelled task closes the file only when its last piece is written: a buffered file has a lock.
             with partial.open("wb") as stream:
                 async for piece in pieces_of(data):
@@ -154,21 +156,27 @@ class LocalStorage:
         """Give the name under which GDAL opens the blob for range reads."""
         return str(self._file(path))
 
+    def read_for(self, seconds: int) -> None:
+        """Do nothing: a file can be read for ever."""
+
     async def local(self, path: str) -> Path:
-        """Give a file of this machine with what the blob holds; it is to be read, and not for long."""
+        """Give a file of this machine with what the blob holds; it is to be read."""
         await self.stat(path)
         return self._file(path)
 
     @asynccontextmanager
-    async def writing(self, path: str) -> AsyncIterator[Path]:
-        """Give a local file to write to; it becomes the blob when the block ends well, and is gone otherwise."""
+    async def writing(self, path: str, *, only_new: bool = False, etag: str | None = None) -> AsyncIterator[Path]:
+        """Give a local file to write to; it becomes the blob when the block ends well, and is gone otherwise.
+
+        `only_new` and `etag` refuse with `Conflict` at that end when there is a blob, or none with this etag.
+        """
         file = self._file(path)
         with _told(path):
             partial = await asyncio.to_thread(_new_partial, file)
         try:
             yield partial
             with _told(path):
-                await asyncio.to_thread(_finish, partial, file)
+                await asyncio.to_thread(_finish, partial, file, Condition(path, only_new, etag))
         finally:
             partial.unlink(missing_ok=True)
 
@@ -188,7 +196,8 @@ class LocalStorage:
 
     def _delete(self, file: Path, path: str) -> None:
         if file.is_file():
-            file.unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError), _held(file.parent):  # another one removes the same
+                file.unlink()
             self._tidy(path)
 
     def _delete_below(self, folder: Path, prefix: str) -> int:
@@ -198,6 +207,21 @@ class LocalStorage:
         _remove_tree(folder)
         self._tidy(prefix.removesuffix("/"))
         return count
+
+
+def _check(condition: Condition, file: Path) -> None:
+    """Refuse what a condition forbids; whoever asks holds the folder."""
+    if condition.only_new and file.exists():
+        raise condition.taken()
+    if condition.etag is not None and condition.etag != _etag_at(file):
+        raise condition.changed()
+
+
+def _etag_at(file: Path) -> str | None:
+    try:
+        return etag_of(_status(file))
+    except FileNotFoundError:
+        return None
 
 
 @contextmanager
@@ -257,12 +281,26 @@ def _new_partial(file: Path) -> Path:
     raise OSError(errno.EBUSY, "its folder is removed again and again")
 
 
-def _finish(partial: Path, file: Path) -> None:
+def _finish(partial: Path, file: Path, condition: Condition | None = None) -> None:
     """Let a file that is written take its place, once it is on the disk."""
     with partial.open("rb") as written:
         os.fsync(written.fileno())
-    partial.replace(file)
+    with _held(file.parent):
+        if condition is not None:
+            _check(condition, file)
+        partial.replace(file)
     _sync_folder(file.parent)
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Let nobody else put a file into a folder or take one out: between a look at one and its change."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(opened)
 
 
 def _sync_folder(folder: Path) -> None:
@@ -276,17 +314,17 @@ def _sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def _replacing(file: Path) -> Iterator[Path]:
+def _replacing(file: Path, condition: Condition | None = None) -> Iterator[Path]:
     partial = _new_partial(file)
     try:
         yield partial
-        _finish(partial, file)
+        _finish(partial, file, condition)
     finally:
         partial.unlink(missing_ok=True)
 
 
-def _put(file: Path, data: bytes) -> None:
-    with _replacing(file) as partial:
+def _put(file: Path, data: bytes, condition: Condition) -> None:
+    with _replacing(file, condition) as partial:
         partial.write_bytes(data)
 
 
@@ -300,7 +338,8 @@ def _move(source: Path, target: Path) -> None:
     _status(source)
     partial = _new_partial(target)  # holds the folder
     try:
-        source.replace(target)
+        with _held(target.parent):
+            source.replace(target)
         _sync_folder(target.parent)
     except OSError as error:
         if error.errno != errno.EXDEV:

@@ -1,21 +1,20 @@
 """Copies of blobs in files of this machine, for readers that know nothing else."""
 
-import shutil
-import tempfile
 import weakref
 from pathlib import Path
 
 from graticule.storage.protocol import BlobInfo
+from graticule.storage.temporary_folders import new_folder, remove_folder
 
 
 class LocalCopies:
     """Keeps the copies of one dataset, the last that was asked for: the parts of a Shapefile lie beside each other."""
 
     def __init__(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="graticule-"))
+        self._folder = new_folder()
         self._dataset = ""
         self._kept: dict[str, str] = {}
-        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        weakref.finalize(self, remove_folder, self._folder)
 
     def place(self, blob: BlobInfo) -> Path:
         """Tell where the copy of a blob is to be, or is."""

@@ -15,6 +15,7 @@ from graticule.core.errors import ConfigurationError
 if TYPE_CHECKING:  # a child process has none, and need not import it
     from graticule.config import Settings
 
+AZURE_SCOPE: Final = "https://storage.azure.com/.default"  # of the tokens for it
 OUTPUTS: Final = "outputs"  # the engine's container: outputs that are too large for a row
 HOST: Final = r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
 _ALLOWED_HOST: Final = re.compile(rf"{HOST}(?::[0-9]{{1,5}})?")

@@ -34,8 +34,8 @@ class Storage(Protocol):
     def silver(self) -> str:
         """Name the container of what we make."""
 
-    async def put(self, path: str, data: Data) -> None:
-        """Write a blob, in place of one that is there."""
+    async def put(self, path: str, data: Data, *, only_new: bool = False, etag: str | None = None) -> None:
+        """Write a blob, in place of one that is there; see `writing` for when it is refused."""
 
     async def get(self, path: str) -> bytes:
         """Read a blob as a whole."""
@@ -80,13 +80,25 @@ class Storage(Protocol):
         """Resolve a source in any of its forms: a blob (see `readable`), an address, or another file."""
 
     def readable(self, path: str) -> str:
-        """Give the name under which GDAL opens the blob for range reads, for an hour.
+        """Give the name under which GDAL opens the blob for range reads, for an hour or what `read_for` has said.
 
         It may hold a signature: never show it. To make that may take a request: never ask in the loop's own thread.
         """
 
-    async def local(self, path: str) -> Path:
-        """Give a file of this machine with what the blob holds; it is to be read, and not for long."""
+    def read_for(self, seconds: int) -> None:
+        """Let names that `readable` gives from now on hold for so long, and no less than an hour."""
 
-    def writing(self, path: str) -> AbstractAsyncContextManager[Path]:
-        """Give a local file to write to; it becomes the blob when the block ends well, and is gone otherwise."""
+    async def local(self, path: str) -> Path:
+        """Give a file of this machine with what the blob holds; it is to be read.
+
+        It stays until another dataset is asked for: whoever reads several at once opens each before the next.
+        """
+
+    def writing(
+        self, path: str, *, only_new: bool = False, etag: str | None = None
+    ) -> AbstractAsyncContextManager[Path]:
+        """Give a local file to write to; it becomes the blob when the block ends well, and is gone otherwise.
+
+        `only_new` and `etag` refuse with `Conflict` at that end when there is a blob, or none with this etag. Where an
+        answer was lost on the way, the writer that is refused may be the one that has written.
+        """

@@ -184,6 +184,7 @@ class Child:
             handler = find_handler(order.header["handler"], order.header["module"])
             if handler is None:
                 return failed(f"The child process knows no handler {order.header['handler']!r}."), False
+            self._storage.read_for(order.header["timeout_seconds"])  # a source may be read until the task's end
             context = self._context(order, handler, link, progress)
             with memory_limit(handler.memory_limit_mb):
                 return outcome_of(handler.function(context)), False

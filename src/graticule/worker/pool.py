@@ -25,8 +25,9 @@ from graticule.handlers.context import Checkpoint, Checkpoints
 from graticule.handlers.registry import RegisteredHandler
 from graticule.identity import IDENTITY_VARIABLES, access_token
 from graticule.logs import get_logger
+from graticule.storage.options import AZURE_SCOPE
 from graticule.storage.place import StoragePlace
-from graticule.worker.child_folders import new_child_folder, remove_child_folder, remove_lost_folders
+from graticule.storage.temporary_folders import new_folder, remove_folder, remove_lost_folders
 from graticule.worker.child_frames import ProgressFrame, ResultFrame, SavedPhase, json_object
 from graticule.worker.frames import BrokenFrame, encoded, read_frame
 from graticule.worker.outcome import Outcome, failed
@@ -38,7 +39,6 @@ START_SECONDS: Final = 60
 # A child is one of as many as there are processors: libraries of linear algebra must not start as many threads each.
 ONE_THREAD: Final = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 FEW_THREADS: Final = {"TOKIO_WORKER_THREADS": "2"}  # obstore's: each takes of the memory that a handler may have
-STORAGE_SCOPE: Final = "https://storage.azure.com/.default"
 TASKS_PER_CHILD: Final = 500  # then a fresh one: libraries leak
 _LAST_WORDS_SECONDS: Final = 0.5  # what a process sent before its end arrives within this
 
@@ -62,11 +62,11 @@ class ProcessPool:
     """Runs tasks in up to `size` child processes."""
 
     def __init__(self, size: int, settings: ChildSettings) -> None:
-        remove_lost_folders()
         self.size = size
         self._settings = settings
         self._free = asyncio.Semaphore(size)
         self._idle: list[ChildProcess] = []
+        self._has_started_one = False
 
     async def run(
         self, run: Run, handler: RegisteredHandler, checkpoints: Checkpoints, staging: TaskStaging
@@ -97,6 +97,9 @@ class ProcessPool:
             if child.is_fit:
                 return child
             await asyncio.shield(child.kill())
+        if not self._has_started_one:
+            self._has_started_one = True
+            await asyncio.to_thread(remove_lost_folders)
         return await ChildProcess.start(self._settings)
 
     async def _keep_or_end(self, child: "ChildProcess") -> None:
@@ -129,14 +132,14 @@ class ChildProcess:
     async def start(cls, settings: ChildSettings) -> "ChildProcess":
         """Start a process and wait until it can take a task."""
         ours, theirs = socket.socketpair()
-        folder = new_child_folder()
+        folder = new_folder()
         try:
             with theirs:
                 process = await _spawn(theirs.fileno(), folder)
             reader, writer = await asyncio.open_connection(sock=ours)
         except BaseException:
             ours.close()
-            remove_child_folder(folder)
+            remove_folder(folder)
             raise
         child = cls(process, reader, writer, folder)
         try:
@@ -195,7 +198,7 @@ class ChildProcess:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         await self._exit
-        await asyncio.to_thread(remove_child_folder, self._folder)
+        await asyncio.to_thread(remove_folder, self._folder)
         if self._coming is not None:
             self._coming.cancel()
         self._writer.close()
@@ -313,7 +316,7 @@ def _output_of(process: Process) -> asyncio.StreamReader:
 
 def _lent_token() -> bytes:
     """Give a token for the storage: it lets the child do no more there than it is to do."""
-    found = access_token(STORAGE_SCOPE)
+    found = access_token(AZURE_SCOPE)
     return orjson.dumps({"token": found.token, "expires_on": found.expires_on})
 
 
@@ -343,6 +346,7 @@ def _order(run: Run, handler: RegisteredHandler) -> dict[str, Any]:
         "retry_count": message.retry_count,
         "traceparent": message.traceparent,
         "delivery_count": message.delivery_count,
+        "timeout_seconds": message.timeout_seconds,
         "handler": handler.name,
         "module": handler.module,
     }

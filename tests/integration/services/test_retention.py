@@ -22,7 +22,9 @@ from graticule.handlers.outputs.staging import Promotion, begin, move_outputs
 from graticule.repositories.assets import AssetRepository, AssetVersionRepository
 from graticule.repositories.base import Repository
 from graticule.repositories.database import Connection, Database
+from graticule.repositories.retention import RetentionRepository
 from graticule.repositories.vectors import FeatureTable, VectorRepository
+from graticule.services import retention as retention_module
 from graticule.services.retention import Removed, RetentionService
 from graticule.storage.local import LocalStorage
 
@@ -291,6 +293,36 @@ async def test_a_job_that_is_being_resumed_keeps_its_working_folder(
         await resuming.execute("UPDATE dagapp.dag_jobs SET status = 'running', ended_at = NULL")
         assert (await retention.prune(CUTOFF, batch=10, tell=unheard)).scratch == 0
     assert (storage / "silver" / "aaaaaaaa" / "tiles" / "x.tif").exists()
+
+
+class SlowStorage(LocalStorage):
+    """A storage that takes longer for a folder than the server lets a transaction idle, in this test."""
+
+    async def delete_below(self, prefix: str) -> int:
+        await asyncio.sleep(0.8)
+        return await super().delete_below(prefix)
+
+
+async def test_a_slow_storage_breaks_no_transaction_and_holds_few_jobs(
+    workflows: Connection, pool: Database, owner: Database, storage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("HELD_SECONDS", 0.1), ("STAY_SECONDS", 0.05)):
+        monkeypatch.setattr(retention_module, name, value)
+    for name in ("aaaaaaaa", "bbbbbbbb"):
+        make(storage / "silver" / name / "out" / "x.tif")
+        await add(workflows, *job_with_rows(f"1-{name}"))
+    told: list[Removed] = []
+    retention = RetentionService(pool, owner, SlowStorage(storage))
+    hold = RetentionRepository.hold_jobs
+
+    async def impatient(self: RetentionRepository, before: datetime, limit: int) -> list[JobId]:
+        await self._connection.execute("SET LOCAL idle_in_transaction_session_timeout = '500ms'")
+        return await hold(self, before, limit)
+
+    monkeypatch.setattr(RetentionRepository, "hold_jobs", impatient)
+    removed = await retention.prune(CUTOFF, batch=10, tell=told.append)
+    assert (removed.scratch, removed.rows.jobs) == (2, 2)
+    assert [each.rows.jobs for each in told] == [1, 2, 2], "each was held alone"
 
 
 @pytest.mark.parametrize("is_catalogued", [False, True])

@@ -13,7 +13,7 @@ import httpx
 import numpy as np
 import pytest
 import rasterio
-from azure.storage.blob import BlobClient
+from azure.storage.blob import BlobBlock, BlobClient
 from pydantic import SecretStr
 from rasterio.errors import RasterioIOError
 from structlog.testing import capture_logs
@@ -31,6 +31,7 @@ from graticule.storage.azure_accounts import AzureAccounts
 from graticule.storage.options import AzureOptions
 from graticule.storage.paths import CURL
 from graticule.storage.place import StoragePlace, storage_of
+from graticule.storage.signing import LONGEST_SECONDS
 from graticule.worker.outcome import outcome_of_error, trace_of
 
 HOUR = timedelta(hours=1)
@@ -130,6 +131,25 @@ def test_a_delegated_key_signs_for_hours_and_is_renewed_in_time(azurite: Azurite
     assert ends[0] == ends[1] != ends[2] == ends[3]
 
 
+def test_a_delegated_key_lasts_as_long_as_the_longest_address_and_signs_the_next(azurite: Azurite) -> None:
+    clock = [datetime.now(UTC)]
+    with identified(azurite.environment):
+        options = StoragePlace.of(Settings(**azurite.settings)).azure
+        assert options is not None
+        accounts = AzureAccounts(options, clock=lambda: clock[0])
+        query = query_of(accounts.signed(accounts.blob("silver/x"), LONGEST_SECONDS))
+    assert datetime.fromisoformat(query["se"]) <= datetime.fromisoformat(query["ske"])
+    assert datetime.fromisoformat(query["ske"]) - datetime.fromisoformat(query["skt"]) <= timedelta(days=7)
+
+
+async def test_a_name_for_gdal_holds_as_long_as_its_reader_may_take(azure: AzureStorage) -> None:
+    for seconds, least in ((60, 3600), (86_400, 86_400), (10**9, 86_400 * 7)):
+        azure.read_for(seconds)
+        name = await asyncio.to_thread(azure.readable, "silver/x")
+        ends = datetime.fromisoformat(query_of(name)["se"])
+        assert timedelta(seconds=-60) < ends - datetime.now(UTC) - timedelta(seconds=least) < HOUR
+
+
 async def test_with_a_key_it_signs_by_itself(keyed: AzureStorage) -> None:
     await keyed.put("silver/x", b"0123456789")
     address = await keyed.presigned_read("silver/x")
@@ -197,8 +217,10 @@ async def test_a_block_that_was_sent_for_another_content_is_not_taken(azure: Azu
 
 
 class _Uncommitted(CountedClient):
-    def commit_block_list(self, _: object) -> None:
-        raise ZeroDivisionError
+    def commit_block_list(self, blocks: list[Any], **options: Any) -> Any:
+        if len(blocks) > 1:
+            raise ZeroDivisionError
+        return self.client.commit_block_list(blocks, **options)
 
 
 async def test_writers_of_one_blob_do_not_mix(azure: AzureStorage, tmp_path: Path) -> None:
@@ -227,6 +249,28 @@ async def test_what_was_never_committed_is_dropped_after_a_while(azure: AzureSto
     assert await azure.delete_unfinished(datetime.now(UTC) + HOUR) == 0
     assert [blob.path async for blob in azure.list("silver")] == ["silver/begun", "silver/empty"]
     assert await azure.get("silver/begun") == b"before"
+
+
+@pytest.mark.parametrize("before", [None, "whole", "blocks"])
+async def test_blocks_that_others_left_keep_nobody_from_writing(
+    azure: AzureStorage, tmp_path: Path, before: str | None
+) -> None:
+    client, data = client_of(azure, "silver/x"), os.urandom(3 * PIECE)
+    (tmp_path / "x").write_bytes(data)
+    await azure.put("silver/y", b"")
+    if before == "whole":
+        await azure.put("silver/x", b"before")
+    elif before == "blocks":
+        client.stage_block("0001", b"before")
+        client.commit_block_list([BlobBlock("0001")])
+    client.stage_block("0002", b"another program's")
+    with pytest.raises(ZeroDivisionError):
+        await azure_blocks.upload(_Uncommitted(client), tmp_path / "x", len(data), PIECE)  # type: ignore[arg-type]
+    assert await azure.exists("silver/x") == bool(before)
+    assert not before or await azure.get("silver/x") == b"before"
+    await azure_blocks.upload(client, tmp_path / "x", len(data), PIECE)
+    assert await azure.get("silver/x") == data
+    assert await azure.delete_unfinished(datetime.now(UTC) + HOUR) == 0
 
 
 def test_no_blob_has_more_blocks_than_azure_takes() -> None:
@@ -310,7 +354,6 @@ async def test_who_is_not_let_in_is_told_without_secrets(azurite: Azurite, key: 
         ({"azure_storage_account_name": None, "azure_storage_accounts": {}}, "no storage account"),
         ({"azure_storage_account_name": "Wrong-Name"}, "'Wrong-Name'"),
         ({"azure_storage_accounts": {"bronze": "x/y"}}, "'x/y'"),
-        ({"azure_storage_endpoint": "http://{account}.test"}, "ENDPOINT"),
         ({"azure_storage_key": SecretStr("not a key!")}, "AZURE_STORAGE_KEY"),
     ],
 )

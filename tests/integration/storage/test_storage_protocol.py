@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from graticule.core.errors import ConfigurationError, InvalidInput, NotFound
+from graticule.core.errors import ConfigurationError, Conflict, InvalidInput, NotFound
 from graticule.storage.protocol import Storage
 
 DIGITS = b"0123456789"
@@ -173,6 +173,35 @@ async def test_odd_names_are_names(either: Storage) -> None:
         assert await either.get(f"box/{name}") == name.encode()
         assert (await either.local(f"box/{name}")).read_bytes() == name.encode()
     assert await paths(either, "box") == sorted(f"box/{name}" for name in ODD_NAMES)
+
+
+@pytest.mark.parametrize("size", [5, 9_000_000])
+async def test_a_write_is_refused_when_the_blob_is_not_as_the_writer_knows_it(either: Storage, size: int) -> None:
+    def data(first: int) -> AsyncIterator[bytes]:
+        return pieces(bytes([first]), bytes(size))
+
+    await either.put("box/x", data(1), only_new=True)
+    first = await either.stat("box/x")
+    with pytest.raises(Conflict, match="'box/x' is there already"):
+        await either.put("box/x", data(2), only_new=True)
+    await either.put("box/x", data(3), etag=first.etag)
+    with pytest.raises(Conflict, match="'box/x' is not as it was read"):
+        await either.put("box/x", data(4), etag=first.etag)
+    assert await either.read("box/x", 0, 1) == bytes([3])
+    await either.delete("box/x")
+    with pytest.raises(Conflict, match="not as it was read"):
+        await either.put("box/x", data(5), etag=first.etag)
+    assert not await either.exists("box/x")
+
+
+async def test_of_writers_that_read_the_same_one_is_not_refused(either: Storage) -> None:
+    for is_new in (True, False):
+        etag = None if is_new else (await either.stat("box/x")).etag
+        writes = [either.put("box/x", str(number).encode(), only_new=is_new, etag=etag) for number in range(4)]
+        ends = await asyncio.gather(*writes, return_exceptions=True)
+        (winner,) = [number for number, end in enumerate(ends) if end is None]
+        assert await either.get("box/x") == str(winner).encode()
+        assert [type(end) for end in ends if end] == [Conflict] * 3
 
 
 async def test_a_reader_sees_one_of_the_writes_as_a_whole(either: Storage) -> None:

@@ -7,17 +7,22 @@ import subprocess
 import sys
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from graticule.core.ids import JobId, NodeId, TaskId
-from graticule.handlers.context import Checkpoint
+from graticule.handlers.context import Checkpoint, ProcessContext
 from graticule.handlers.registry import BUILT_IN, handlers
 from graticule.messaging.protocol import TaskMessage
+from graticule.storage.blocking import BlockingStorage
+from graticule.storage.local import LocalStorage
+from graticule.worker import child as child_module
+from graticule.worker.child import Child, Link, Order, Progress, TaskLink
 from graticule.worker.frames import encoded
-from graticule.worker.pool import ChildProcess
+from graticule.worker.pool import ChildProcess, _order
 from graticule.worker.run import Run
 
 ASKS = 50
@@ -62,6 +67,33 @@ async def test_what_a_child_left_in_files_goes_with_it(
     (tmp_path / "half").write_bytes(b"of an upload")
     await linked[0].kill()
     assert not await asyncio.to_thread(tmp_path.exists)
+
+
+class SignedStorage(LocalStorage):
+    """A storage that remembers for how long what it names can be read."""
+
+    seconds = 0
+
+    def read_for(self, seconds: int) -> None:
+        self.seconds = seconds
+
+
+def test_a_source_can_be_read_for_as_long_as_its_task_may_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    message = TaskMessage(TaskId("t"), JobId("j"), NodeId("n"), "reads", {}, "q", timeout_seconds=86_400)
+    storage, seen = SignedStorage(tmp_path), []
+
+    def reads(_: ProcessContext) -> dict[str, Any]:
+        seen.append(storage.seconds)
+        return {}
+
+    handler = replace(handlers()["echo"], name="reads", function=reads)
+    monkeypatch.setattr(child_module, "find_handler", lambda *_: handler)
+    ours, theirs = socket.socketpair()
+    with ours, theirs, BlockingStorage(storage) as blocking:
+        link = Link(ours)
+        order, of_task = Order(_order(Run(message, None, in_process=True), handler), {}), TaskLink(link, "t")
+        outcome, _ = Child(link, blocking)._run(order, of_task, Progress(of_task))
+    assert (outcome.error_message, seen) == (None, [86_400])
 
 
 async def test_a_child_that_reads_no_answer_is_given_no_more(linked: tuple[ChildProcess, socket.socket]) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
-from graticule.core.errors import InvalidInput, NotFound, Unavailable
+from graticule.core.errors import Conflict, InvalidInput, NotFound, Unavailable
 from graticule.storage.paths import scratch_name
 from graticule.storage.protocol import Storage
 
@@ -144,7 +144,11 @@ async def begin(storage: Storage, job_id: str, promotion: Promotion) -> None:
     """Write a promotion down; from now on it is known whose files are where."""
     for name in promotion.sizes:
         _check_name(name)
-    await storage.put(scratch_path(storage, job_id, _PROMOTION), promotion.model_dump_json().encode())
+    try:
+        path, data = scratch_path(storage, job_id, _PROMOTION), promotion.model_dump_json().encode()
+        await storage.put(path, data, only_new=True)
+    except Conflict as error:  # an attempt that is not known to have ended yet: what it moves must stay known
+        raise Unavailable("Another attempt is moving the outputs of this job.") from error
 
 
 async def move_outputs(storage: Storage, job_id: str, promotion: Promotion, confirm: Confirm) -> None:

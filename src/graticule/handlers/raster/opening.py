@@ -32,17 +32,42 @@ _SELF_CONTAINED: Final = FileKind(
 _GDAL_LOG: Final = logging.getLogger("rasterio._err")
 _JPEG_DAMAGE: Final = "JPEGLib:"
 _NETWORK_MARKS: Final = ("HTTP", "response_code", "CURL", "curl", "timed out", "Timeout")
+# What GDAL says of a range that it asks for: the status, and what curl says when the answer broke off.
+_RANGE: Final = re.compile(
+    r"(?:Got|failed with|DownloadRegion\(.*\):|ReadMultiRange\(.*\),.*:)"
+    r" response_code=(?P<status>\d+)(?P<broken>, msg=)?"
+)
+_ANSWERS: Final = frozenset({"200", "206", "416"})  # the last where the file has ended
 _SIGNATURE: Final = re.compile(r"\?[^\s'\"]+")
 
 _log = get_logger(__name__)
+
+
+class _LostRanges(logging.Filter):
+    """Hears that GDAL did not get a range: its decoders only see that bytes are missing, as of a damaged file."""
+
+    any_lost = False
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Take note, and let through what is logged anyway."""
+        found = _RANGE.search(record.getMessage())
+        if found and (found["broken"] or found["status"] not in _ANSWERS):
+            self.any_lost = True
+        return _GDAL_LOG.parent is None or record.levelno >= _GDAL_LOG.parent.getEffectiveLevel()
+
+
+_LOST: Final = _LostRanges()
+_GDAL_LOG.setLevel(logging.DEBUG)  # all is to be heard
+_GDAL_LOG.addFilter(_LOST)
 
 
 def gdal_environment(cache_mb: int, threads: int = 1) -> rasterio.Env:
     """Give the settings under which GDAL reads what partners sent.
 
     A file stands for itself: what lies beside it (.ovr, .msk, .aux.xml, world files) is neither read nor written,
-    for it is another blob, which nobody has named.
+    for it is another blob, which nobody has named. What was lost on the network before is forgotten.
     """
+    _LOST.any_lost = False
     return rasterio.Env(
         GDAL_CACHEMAX=cache_mb * _MEBIBYTE,  # an integer reaches GDAL as bytes, and takes effect at once
         GDAL_NUM_THREADS=str(threads),
@@ -60,6 +85,7 @@ def gdal_environment(cache_mb: int, threads: int = 1) -> rasterio.Env:
         CPL_VSIL_CURL_CACHE_SIZE=str(16 * _MEBIBYTE),
         CPL_VSIL_CURL_NON_CACHED="/vsicurl/:/vsiaz/",  # the next task of this process sees the file anew
         VSI_CACHE="FALSE",
+        CPL_DEBUG="VSICURL,AZURE",  # see `_LostRanges`
         PROJ_NETWORK="OFF",
     )
 
@@ -139,7 +165,7 @@ def unreadable(name: str, error: Exception, code: Code, where: str = "file") -> 
     """Tell that GDAL could not read; its own words go to the log, without the name, which may hold a signature."""
     said = " / ".join(_chain(error))
     _log.info("GDAL could not read", code=code.value, where=where, detail=_SIGNATURE.sub("?…", said.replace(name, "")))
-    if name.startswith("/vsi") and any(mark in said for mark in _NETWORK_MARKS):
+    if name.startswith("/vsi") and (_LOST.any_lost or any(mark in said for mark in _NETWORK_MARKS)):
         return Unavailable("The source could not be read over the network.")
     return Rejected([finding(code, "Its content cannot be decoded.", where)])
 

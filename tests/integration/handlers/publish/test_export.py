@@ -30,12 +30,12 @@ class Counting(LocalStorage):
         self.begun = 0
         self.fails_at: int | None = None
 
-    async def put(self, path: str, data: Data) -> None:
+    async def put(self, path: str, data: Data, **conditions: Any) -> None:
         is_copy = path.startswith("external/")
         self.begun += is_copy
         if is_copy and self.fails_at is not None and self.begun > self.fails_at:
             raise Unavailable("the disk is gone")
-        await super().put(path, data)
+        await super().put(path, data, **conditions)
         if is_copy:
             self.written.append(path.rpartition("/")[2])
 
@@ -446,8 +446,8 @@ async def test_an_export_that_is_ended_ends_after_its_threads(publisher: Publish
     written, may_end = asyncio.Event(), threading.Event()
 
     class Slow(LocalStorage):
-        async def put(self, path: str, data: Data) -> None:
-            await super().put(path, data)
+        async def put(self, path: str, data: Data, **conditions: Any) -> None:
+            await super().put(path, data, **conditions)
             if path.startswith("external/"):
                 written.set()
                 await asyncio.to_thread(may_end.wait)

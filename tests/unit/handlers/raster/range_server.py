@@ -31,6 +31,10 @@ class Served:
             served, requests = json.load(answer)
         return served, requests
 
+    def fail(self, status: int) -> None:
+        """Answer with this status from now on; with 0, send half of what was asked for and end the connection."""
+        urllib.request.urlopen(f"{self.address}fail/{status}").close()
+
 
 @contextmanager
 def served(file: Path, status: int = 0) -> Iterator[Served]:
@@ -47,6 +51,7 @@ def served(file: Path, status: int = 0) -> Iterator[Served]:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     file, status = Path(), 0
+    breaks_off = False
     counted = [0, 0]  # noqa: RUF012 - of the whole process
 
     def do_HEAD(self) -> None:
@@ -56,13 +61,19 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path == "/count":
             told = json.dumps(self.counted).encode()
             return self._answer(200, told, len(told))
+        if self.path.startswith("/fail/"):
+            _Handler.status = int(self.path.removeprefix("/fail/"))
+            _Handler.breaks_off = not self.status
+            return self._answer(200, b"", 0)
         if self.status:
             return self._answer(self.status, b"", 0)
         size, (first, _, last) = self.file.stat().st_size, self.headers["Range"].removeprefix("bytes=").partition("-")
         with self.file.open("rb") as file:
             data = os.pread(file.fileno(), int(last) - int(first) + 1, int(first))
         self.counted[0] += len(data)
-        return self._answer(206, data, len(data), f"bytes {first}-{int(first) + len(data) - 1}/{size}")
+        self.close_connection = self.breaks_off
+        given = data[: len(data) // 2] if self.breaks_off else data
+        return self._answer(206, given, len(data), f"bytes {first}-{int(first) + len(data) - 1}/{size}")
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         pass

@@ -1,5 +1,6 @@
 """How sources are opened after validation, and how their bytes are read."""
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import h5py
+import numpy as np
 import pytest
 import rasterio
 from tests.unit.handlers.raster.range_server import served
@@ -17,6 +19,7 @@ from graticule.core.errors import Unavailable
 from graticule.handlers.findings import Rejected
 from graticule.handlers.raster.opening import gdal_environment, open_raster
 from graticule.handlers.raster.probe import check_in_a_process
+from graticule.handlers.raster.rendering import readable_source
 from graticule.handlers.raster.source_file import file_of
 
 
@@ -62,6 +65,36 @@ def test_a_source_behind_an_address_is_looked_at_too(tmp_path: Path) -> None:
         file["data"] = h5py.ExternalLink("/secret", "data")
     with served(tmp_path / "a.h5") as server:
         assert code_of(server.name) == "refers_to_other_files"
+
+
+@pytest.mark.parametrize("status", [0, 403, 503])
+@pytest.mark.parametrize("driver", ["GTiff", "JP2OpenJPEG"])
+def test_what_the_network_loses_after_the_header_damages_no_file(tmp_path: Path, driver: str, status: int) -> None:
+    noise = np.random.default_rng(7).integers(0, 255, (1, 512, 512), dtype="uint8")
+    options = {"tiled": True, "blockxsize": 256, "blockysize": 256} if driver == "GTiff" else {"quality": "100"}
+    file = write(tmp_path / "a.tif", noise, driver=driver, **options)
+    with (
+        served(file) as server,
+        gdal_environment(16),
+        rasterio.Env(GDAL_HTTP_MAX_RETRY="0"),
+        open_raster(server.name) as dataset,
+    ):
+        server.fail(status)
+        with pytest.raises(Unavailable), readable_source(server.name):
+            dataset.read()
+
+
+def test_a_file_whose_end_is_missing_is_rejected_behind_an_address_too(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.tif", gradient(1, 300, 400))
+    os.truncate(file, file.stat().st_size - 1000)
+    with (
+        served(file) as server,
+        gdal_environment(16),
+        open_raster(server.name) as dataset,
+        pytest.raises(Rejected, match="corrupt"),
+        readable_source(server.name),
+    ):
+        dataset.read()
 
 
 def test_what_cannot_be_looked_at_now_is_not_taken_for_harmless(tmp_path: Path) -> None:
