@@ -78,8 +78,8 @@ async def _service_bus(rounds: int) -> None:
 
     progress = Console(stderr=True)
     with progress.status("starting") as status:
-        line = await service_bus.line(rounds, status.update)
-    wide_console().print(table([line], beside="bare client", title="The engine over Service Bus"))
+        lines = await service_bus.lines(rounds, status.update)
+    wide_console().print(table(lines, beside="bare client", title="The engine over Service Bus"))
 
 
 async def _raster(parts: list[RasterPart], options: argparse.Namespace) -> None:

@@ -1,12 +1,13 @@
 """The way to a broker and back, beside the loop: tasks go out from their rows, and messages that ask for jobs come in.
 
-A row is noted as sent when the broker has said that it has the message; whoever fails in between sends it again, and
-the receiver finds that it is one too many. A message that asks for a job becomes a row, and is ended after that.
+A row is noted as sent after the broker has said that it has the message; whoever fails in between sends it again, and
+the receiver finds that it is one too many. The note waits a moment: most tasks are taken by then, and need none. A
+message that asks for a job becomes a row, and is ended after that.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
 from itertools import groupby
 from operator import attrgetter
@@ -19,7 +20,7 @@ from graticule.core.backoff import Backoff
 from graticule.core.cancellation import end_tasks
 from graticule.core.errors import ConfigurationError, GraticuleError, InvalidInput
 from graticule.core.fault_points import Commit
-from graticule.core.ids import OwnerId
+from graticule.core.ids import OwnerId, TaskId
 from graticule.core.models import JobMessage
 from graticule.logs import get_logger
 from graticule.messaging.servicebus.inbound import InboundQueue
@@ -34,6 +35,7 @@ from graticule.repositories.tasks import TaskRepository, UnsentTask
 
 TASKS_AT_ONCE: Final = 1000
 JOBS_AT_ONCE: Final = 50
+NOTE_SECONDS: Final = 1.0
 AGAIN_SECONDS: Final = 600.0  # between two looks at what the broker may have dropped
 
 _log = get_logger(__name__)
@@ -62,6 +64,8 @@ class Broker:
         self._owner_id = owner_id
         self._tasks_wait = asyncio.Event()
         self._jobs_wait = asyncio.Event()
+        self._unnoted: dict[TaskId, UnsentTask] = {}  # the broker has them, and their rows do not say so yet
+        self._some_unnoted = asyncio.Event()
         self._pauses: dict[str, _Pause] = {}  # of queues that took no tasks
 
     def announce(self) -> None:
@@ -76,12 +80,14 @@ class Broker:
             self._sender = TaskSender(namespace, self._settings.service_bus_message_seconds)
             jobs = InboundQueue(namespace, self._settings.job_queue_name, self._jobs_wait.set)
             self._jobs = await stack.enter_async_context(jobs)
-            parts = (self._send, self._send_again, self._bring)
+            parts = (self._send, self._note, self._send_again, self._bring)
             tasks = [asyncio.create_task(persistently(part), name=part.__name__) for part in parts]
             try:
                 yield
             finally:
                 await end_tasks(*tasks)
+                with suppress(GraticuleError):
+                    await self._noted()
 
     # Tasks
 
@@ -102,7 +108,9 @@ class Broker:
         now = asyncio.get_running_loop().time()
         paused = [queue for queue, pause in self._pauses.items() if pause.until > now]
         async with self._database.connection() as connection:
-            tasks = await TaskRepository(connection).unsent(self._owner_id, TASKS_AT_ONCE, without=paused)
+            tasks = await TaskRepository(connection).unsent(
+                self._owner_id, TASKS_AT_ONCE, but=self._unnoted.values(), without=paused
+            )
         by_queue = attrgetter("queue")
         for queue, of_queue in groupby(sorted(tasks, key=by_queue), by_queue):
             await self._sent(queue, list(of_queue))
@@ -112,8 +120,8 @@ class Broker:
         """Send tasks of a queue, and note each batch that the broker has; after an error, wait with the rest."""
         try:
             async for sent in self._sender.send(queue, tasks, self._database.now()):
-                async with self._database.committing(Commit.SEND) as connection:
-                    await TaskRepository(connection).note_sent(sent)
+                self._unnoted |= {task.task_id: task for task in sent}
+                self._some_unnoted.set()
         except (ConfigurationError, BrokerAway) as error:
             pause = self._pauses.setdefault(queue, _Pause())
             seconds = pause.begin(is_permanent=isinstance(error, ConfigurationError))
@@ -121,6 +129,22 @@ class Broker:
             log("tasks cannot be sent", queue=queue, count=len(tasks), error=str(error), again_in=seconds)
         else:
             self._pauses.pop(queue, None)
+
+    async def _note(self) -> None:
+        while True:
+            await self._some_unnoted.wait()
+            await asyncio.sleep(NOTE_SECONDS)
+            self._some_unnoted.clear()
+            await self._noted()
+
+    async def _noted(self) -> None:
+        """Note what the broker has; what was changed since it was read is not touched."""
+        tasks = list(self._unnoted.values())
+        async with self._database.committing(Commit.SEND) as connection:
+            await TaskRepository(connection).note_sent(tasks)
+        for task in tasks:
+            if self._unnoted.get(task.task_id) is task:
+                del self._unnoted[task.task_id]
 
     async def _send_again(self) -> None:
         """Have tasks sent anew whose messages the broker has dropped by now."""

@@ -251,10 +251,20 @@ class TaskRepository(Repository[Task]):
         rows = await self._rows("reap_expired_leases", {"now": now, "limit": limit})
         return [ReapedTask(TaskId(row["task_id"]), MessageStatus(row["status"])) for row in rows]
 
-    async def unsent(self, owner_id: OwnerId, limit: int, *, without: Iterable[str] = ()) -> list[UnsentTask]:
-        """Give tasks of an owner's jobs that no broker has yet, the oldest first, but for the queues `without`."""
-        rows = await self._rows("unsent_tasks", {"owner_id": owner_id, "limit": limit, "without": list(without)})
-        return [UnsentTask(**row) for row in rows]
+    async def unsent(
+        self, owner_id: OwnerId, limit: int, *, but: Iterable[UnsentTask] = (), without: Iterable[str] = ()
+    ) -> list[UnsentTask]:
+        """Give tasks of an owner's jobs that no broker has yet, the oldest first.
+
+        Those of the queues `without` are left out, and those of `but` unless they were changed since.
+        """
+        given = {
+            "owner_id": owner_id,
+            "limit": limit,
+            "versions": orjson.dumps({task.task_id: task.version for task in but}).decode(),
+            "without": list(without),
+        }
+        return [UnsentTask(**row) for row in await self._rows("unsent_tasks", given)]
 
     async def note_sent(self, tasks: Iterable[UnsentTask]) -> None:
         """Note that a broker has these tasks, but for those that were changed since they were read."""

@@ -216,6 +216,7 @@ SELECT task.task_id, task.job_id, task.node_id, task.queue, task.handler, task.p
 FROM dagapp.dag_tasks AS task JOIN dagapp.dag_jobs AS job USING (job_id)
 WHERE task.status = 'queued' AND task.sent_at IS NULL AND job.owner_id = %(owner_id)s
   AND task.queue <> ALL (%(without)s::text[])
+  AND task.xmin::text IS DISTINCT FROM %(versions)s::jsonb ->> task.task_id
 ORDER BY task.created_at
 LIMIT %(limit)s;
 

@@ -12,6 +12,7 @@ from tests.servicebus_emulator import Emulator, QueueOptions
 from graticule.config import Settings, Transport
 from graticule.core.ids import JobId
 from graticule.core.table import DatabaseRole
+from graticule.orchestrator import broker
 from graticule.repositories.database import Connection, Database
 from graticule.repositories.jobs import JobRepository
 from graticule.repositories.nodes import NodeRepository
@@ -54,8 +55,11 @@ async def another(workers: Database) -> AsyncIterator[Connection]:
 
 
 @pytest.fixture
-async def bus(database: TestDatabase, pool: Database, workers: Database, tmp_path: Path) -> AsyncIterator[Bus]:
+async def bus(
+    database: TestDatabase, pool: Database, workers: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Bus]:
     """Give a namespace with a queue of tasks and one of jobs, beside the database with its job."""
+    monkeypatch.setattr(broker, "NOTE_SECONDS", 0.05)
     async with Emulator(dict.fromkeys((QUEUE, JOBS), QueueOptions(lock_seconds=300))) as emulator:
         settings = Settings(
             home=tmp_path,

@@ -79,8 +79,12 @@ async def test_a_row_is_noted_only_after_the_brokers_answer(bus: Bus, connection
 async def test_whoever_ends_before_it_is_noted_sends_again_and_it_is_run_once(
     bus: Bus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fault_points, "_watchers", [failing(Commit.SEND, Moment.BEFORE)])
     await bus.give("t")
+    with monkeypatch.context() as broken:
+        broken.setattr(fault_points, "_watchers", [failing(Commit.SEND, Moment.BEFORE, times=1000)])
+        async with bus.broker():
+            await until(lambda: bus.queue.messages)
+    assert (await bus.task("t")).sent_at is None
     async with bus.broker():
         await bus.until_sent("t")
         assert [entry.id for entry in bus.queue.messages] == ["t", "t"]

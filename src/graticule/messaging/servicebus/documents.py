@@ -6,7 +6,8 @@ from hashlib import sha256
 from typing import Annotated, Any, Final
 
 import orjson
-from azure.servicebus import ServiceBusMessage, ServiceBusReceivedMessage
+from azure.servicebus import ServiceBusReceivedMessage
+from azure.servicebus.amqp import AmqpAnnotatedMessage, AmqpMessageHeader, AmqpMessageProperties
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator
 
 from graticule.core.errors import InvalidInput
@@ -17,6 +18,7 @@ from graticule.repositories.tasks import UnsentTask
 LONGEST_MESSAGE_ID: Final = 128  # of the broker
 LARGEST_BODY_BYTES: Final = 1024 * 1024  # that is read
 _SOON: Final = timedelta(seconds=1)
+_SCHEDULED: Final = "x-opt-scheduled-enqueue-time"
 
 
 class TaskDocument(BaseModel):
@@ -48,18 +50,23 @@ class TaskDocument(BaseModel):
 _TRAVELS: Final = tuple(name for name in TaskDocument.model_fields if name != "params")
 
 
-def outgoing(task: UnsentTask, now: datetime, seconds: int, *, with_params: bool = True) -> ServiceBusMessage:
-    """Give the message of a task; one whose time has not come waits at the broker."""
+def outgoing(task: UnsentTask, now: datetime, seconds: int, *, with_params: bool = True) -> AmqpAnnotatedMessage:
+    """Give the message of a task; one whose time has not come waits at the broker.
+
+    It is made of AMQP's own parts: those of Service Bus say the same and take longer.
+    """
     document: dict[str, Any] = {name: getattr(task, name) for name in _TRAVELS}
     document["params"] = task.params if with_params else None
-    return ServiceBusMessage(
-        orjson.dumps(document),
-        message_id=message_id(task.task_id),
-        correlation_id=task.job_id,
-        subject=task.handler,
-        content_type="application/json",
-        time_to_live=timedelta(seconds=seconds),
-        scheduled_enqueue_time_utc=task.available_at if task.available_at > now + _SOON else None,
+    return AmqpAnnotatedMessage(
+        data_body=orjson.dumps(document),
+        header=AmqpMessageHeader(time_to_live=seconds * 1000),
+        properties=AmqpMessageProperties(
+            message_id=message_id(task.task_id),
+            correlation_id=task.job_id,
+            subject=task.handler,
+            content_type="application/json",
+        ),
+        annotations={_SCHEDULED: task.available_at} if task.available_at > now + _SOON else None,
     )
 
 

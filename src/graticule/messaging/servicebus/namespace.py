@@ -15,6 +15,8 @@ from graticule.core.errors import ConfigurationError, GraticuleError, Unavailabl
 from graticule.identity import AsyncCredential
 
 PERMANENT_PAUSE_SECONDS: Final = 30.0  # someone has to mend it first
+LISTEN_SECONDS: Final = 0.1  # that a link waits for a frame before it looks whether there is something else to do
+PULL_SECONDS: Final = 0.02  # that it waits for more messages when some have come
 _DOMAIN: Final = "servicebus.windows.net"
 # Whoever uses a link tries again by itself, with the pauses of all other parts.
 _PATIENCE: Final = {"retry_total": 0, "retry_backoff_factor": 0.1, "retry_backoff_max": 1, "try_timeout": 15}
@@ -56,7 +58,14 @@ class Namespace:
 
     def receiver(self, queue: str) -> ServiceBusReceiver:
         """Give a new link on which messages come from a queue, each locked for whoever receives it."""
-        return _opened_once(self._client.get_queue_receiver(queue))
+        return _opened_once(_pulling_briefly(self._client.get_queue_receiver(queue, socket_timeout=LISTEN_SECONDS)))
+
+
+def _pulling_briefly(receiver: ServiceBusReceiver) -> ServiceBusReceiver:
+    """Let whoever asks for many messages have those that are there; the client would wait for more for 0.2 s."""
+    unguarded: Any = receiver
+    unguarded._further_pull_receive_timeout = PULL_SECONDS  # noqa: SLF001
+    return receiver
 
 
 def _opened_once(receiver: ServiceBusReceiver) -> ServiceBusReceiver:

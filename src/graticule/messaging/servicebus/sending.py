@@ -4,8 +4,9 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Final
 
-from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch
+from azure.servicebus import ServiceBusMessageBatch
 from azure.servicebus.aio import ServiceBusSender
+from azure.servicebus.amqp import AmqpAnnotatedMessage
 from azure.servicebus.exceptions import MessageSizeExceededError
 
 from graticule.core.errors import GraticuleError
@@ -50,7 +51,7 @@ class TaskSender:
         yield batch, held
 
 
-def _fits(batch: ServiceBusMessageBatch, message: ServiceBusMessage) -> bool:
+def _fits(batch: ServiceBusMessageBatch, message: AmqpAnnotatedMessage) -> bool:
     """Add a message, if there is room for it."""
     try:
         batch.add_message(message)
