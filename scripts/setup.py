@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,11 +71,13 @@ def main(arguments: Sequence[str]) -> int:
         environment = chosen_environment(named, os.environ)
         version = ready_environment(environment)
         install(environment, version)
-        bring_console(environment)
-        consult_doctor(environment)
-        if FOR_TESTS in arguments:
-            bring_azurite(environment)
-            bring_browser()
+        with ThreadPoolExecutor(1) as beside:
+            azurite = beside.submit(bring_azurite, environment) if FOR_TESTS in arguments else None
+            bring_console(environment)
+            consult_doctor(environment)
+            if azurite is not None:
+                azurite.result()
+                bring_browser()
     except SetupError as error:
         warn(str(error))
         return 1

@@ -116,9 +116,10 @@ class Visitor:
     @contextmanager
     def expecting(self, pattern: str, *, surely: bool = True) -> Iterator[None]:
         """Take complaints of this kind for what the story tells; there has to be one, unless that is chance."""
-        before = len(self.complaints)
+        before, answered = len(self.complaints), len(self.answers)
         yield
         self._until_answered()
+        self._until_complained(before, sum(answer[0] in "45" for answer in self.answers[answered:]))
         new = self.complaints[before:]
         assert not surely or any(re.search(pattern, each) for each in new), new
         self.complaints[before:] = [each for each in new if not re.search(pattern, each)]
@@ -141,6 +142,12 @@ class Visitor:
         waited_for = set(self.asking)
         deadline = time.monotonic() + PATIENCE_MS / 1000
         while waited_for & self.asking and time.monotonic() < deadline:
+            self.page.wait_for_timeout(20)
+
+    def _until_complained(self, before: int, refused: int) -> None:
+        """Wait for the complaints of answers that were refusals: they come a moment later."""
+        deadline = time.monotonic() + PATIENCE_MS / 1000
+        while len(self.complaints) - before < refused and time.monotonic() < deadline:
             self.page.wait_for_timeout(20)
 
     @contextmanager

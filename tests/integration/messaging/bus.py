@@ -163,7 +163,7 @@ async def until(question: Callable[[], Any], seconds: float = _PATIENCE) -> None
         if await answer if inspect.isawaitable(answer) else answer:
             return
         assert time.monotonic() < deadline, f"not within {seconds:g} s"
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.03)
 
 
 @contextmanager
