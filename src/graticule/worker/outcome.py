@@ -38,7 +38,7 @@ class NotJson(Exception):
 
 def failed(message: str, *, retryable: bool = True, metrics: str | None = None) -> Outcome:
     """Give the outcome of an attempt that failed; libraries name what they could not open, with its signature."""
-    told = shortened(redact_text(message))
+    told = redact_text(shortened(message))  # in this order: a message may have any length
     return Outcome(ResultStatus.FAILED, error_message=told, retryable=retryable, metrics=metrics)
 
 
