@@ -104,14 +104,15 @@ class Board:
 
     async def until(self, question: Callable[[], Any], what: str, seconds: float = 30) -> Any:
         """Ask until the answer is something."""
-        deadline = time.monotonic() + seconds
+        deadline, pause = time.monotonic() + seconds, 0.02
         while True:
             answer = question()
             answer = await answer if inspect.isawaitable(answer) else answer
             if answer:
                 return answer
             assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(pause)
+            pause = min(1.3 * pause, 0.08)  # to ask costs processor time that the worker needs
 
     async def _first(self, fits: Callable[[TaskResult], bool]) -> TaskResult | None:
         return next(filter(fits, await ResultRepository(self._connection).unprocessed(JOB, limit=100_000)), None)
