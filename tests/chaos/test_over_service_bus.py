@@ -17,11 +17,13 @@ from tests.chaos import client as asking
 from tests.chaos import handlers
 from tests.chaos.client import BrokerPost, Client
 from tests.chaos.history import History, read_history
-from tests.chaos.installation import QUICK, Crew, crew_at_work, settled
+from tests.chaos.installation import OPERATOR_KEY, QUICK, Crew, crew_at_work, settled
 from tests.chaos.rules import report, violations
 from tests.chaos.workflows import LATE_ID, late_workflow, many_workflow, one_workflow, retry_workflow
 from tests.conftest import TestDatabase
+from tests.given_away import all_rows, given_away
 from tests.servicebus_emulator import Emulator, QueueOptions
+from tests.servicebus_emulator.emulator import DEFAULT_KEYS
 from tests.sockets import left_sockets_closed
 
 from graticule.core.models.engine import EventType
@@ -65,7 +67,8 @@ async def test_nothing_is_lost_or_doubled_when_connections_are_cut(
             is_settled = await settled(emptied_database, CALM_SECONDS)
             cuts = emulator.faults.cuts
             emulator.faults.stop()
-            await _emptied(emulator)
+            await _emptied(emulator)  # so that no worker has a task any more, also none that was cancelled
+            is_settled &= await settled(emptied_database, CALM_SECONDS)
     history = await read_history(emptied_database.url(), crew.ledger, client.submitted)
     found = violations(history)
     assert (is_settled, found, crew.mishaps, client.problems) == (True, [], [], []), report(history, found)
@@ -78,6 +81,10 @@ async def test_nothing_is_lost_or_doubled_when_connections_are_cut(
     assert {job.workflow_id for job in history.jobs if job.status is JobStatus.FAILED} == {LATE_ID}
     assert sum(event.event_type is EventType.NODE_RETRY for event in history.events) == 3 * OF_EACH
     assert {name: queue.dead for name, queue in emulator.queues.items()} == dict.fromkeys(queues, 0)
+    logs = {file.name: file.read_text() for file in (tmp_path / "logs").glob("*.log")}
+    assert len(logs) == 4
+    assert all(logs.values()), "there was nothing to search"
+    assert given_away(logs | await all_rows(emptied_database), [*DEFAULT_KEYS.values(), OPERATOR_KEY]) == set()
 
 
 async def _emptied(emulator: Emulator) -> None:
@@ -94,6 +101,7 @@ def _outcomes(history: History) -> dict[JobStatus, int]:
 
 def _environment(emulator: Emulator) -> dict[str, str]:
     return {
+        "GRATICULE_LOG_LEVEL": "DEBUG",
         "GRATICULE_TRANSPORT": "servicebus",
         "GRATICULE_SERVICE_BUS_CONNECTION_STRING": emulator.connection_string,
     }
