@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -55,19 +56,19 @@ async def test_nothing_is_lost_or_doubled_when_connections_are_cut(
         async with crew_at_work(crew), client.open():
             crew.hire(orchestrators=2, workers=2)
             emulator.faults.cut_at_random(0.04, SEED)
-            cancelled = [await client.submit(echo, {"seconds": 30}) for _ in range(OF_EACH)]
             for _ in range(OF_EACH):
                 await client.submit(echo, {})
                 await client.submit(fan_out, {"tasks": 12, "seconds": 0.05})
                 await client.submit(retry, {})
                 await client.submit(late, {})
                 await client.send(echo)
-            for job_id in cancelled:
+            for job_id in [await client.submit(echo, {"seconds": 50}) for _ in range(OF_EACH)]:
                 await client.cancel(job_id)
             is_settled = await settled(emptied_database, CALM_SECONDS)
             cuts = emulator.faults.cuts
             emulator.faults.stop()
-            await _emptied(emulator)  # so that no worker has a task any more, also none that was cancelled
+            await _emptied(emulator)
+            await _workers_leave(crew)
             is_settled &= await settled(emptied_database, CALM_SECONDS)
     history = await read_history(emptied_database.url(), crew.ledger, client.submitted)
     found = violations(history)
@@ -85,6 +86,14 @@ async def test_nothing_is_lost_or_doubled_when_connections_are_cut(
     assert len(logs) == 4
     assert all(logs.values()), "there was nothing to search"
     assert given_away(logs | await all_rows(emptied_database), [*DEFAULT_KEYS.values(), OPERATOR_KEY]) == set()
+
+
+async def _workers_leave(crew: Crew) -> None:
+    """End the workers in order: what they have still to tell, of cancelled tasks too, is told then."""
+    for post in crew.workers:
+        member, post.is_kept = post.fill(), False
+        member.send(signal.SIGTERM)
+        await asyncio.to_thread(member.wait)
 
 
 async def _emptied(emulator: Emulator) -> None:
