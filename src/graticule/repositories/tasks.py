@@ -261,16 +261,14 @@ class TaskRepository(Repository[Task]):
         given = {
             "owner_id": owner_id,
             "limit": limit,
-            "versions": orjson.dumps({task.task_id: task.version for task in but}).decode(),
             "without": list(without),
+            **_versions(but),
         }
         return [UnsentTask(**row) for row in await self._rows("unsent_tasks", given)]
 
     async def note_sent(self, tasks: Iterable[UnsentTask]) -> None:
         """Note that a broker has these tasks, but for those that were changed since they were read."""
-        versions = {task.task_id: task.version for task in tasks}
-        given = {"task_ids": sorted(versions), "versions": orjson.dumps(versions).decode()}
-        await self._execute("note_sent_tasks", given)
+        await self._execute("note_sent_tasks", _versions(tasks))
 
     async def send_again(self, sent_before: datetime) -> int:
         """Let tasks be sent anew that a broker was given before this time and nobody took; tell how many."""
@@ -313,6 +311,12 @@ def _named(worker_id: WorkerId, held: Iterable[Delivery]) -> dict[str, Any]:
     """Name leases, always in the same order: two statements that lock the same rows must not wait for each other."""
     deliveries = {delivery.task_id: delivery.delivery_count for delivery in held}
     return {"worker_id": worker_id, "task_ids": sorted(deliveries), "deliveries": orjson.dumps(deliveries).decode()}
+
+
+def _versions(tasks: Iterable[UnsentTask]) -> dict[str, Any]:
+    """Name rows as they were read, in the order of `_named`."""
+    versions = sorted((task.task_id, task.version) for task in tasks)
+    return {"task_ids": [task_id for task_id, _ in versions], "versions": [version for _, version in versions]}
 
 
 def _reported(worker_id: WorkerId, reports: Mapping[TaskId, Any]) -> dict[str, Any]:

@@ -44,7 +44,9 @@ SELECT task_id, is_held, job_id, node_id, queue, handler, timeout_seconds, retry
 FROM (
     SELECT *, status::text = 'leased' AND leased_by = %(worker_id)s AS is_held
     FROM dagapp.dag_tasks
-    WHERE task_id = ANY (%(task_ids)s) AND NOT EXISTS (SELECT FROM taken WHERE taken.task_id = dag_tasks.task_id)
+    WHERE task_id = ANY (ARRAY(
+            SELECT asked FROM unnest(%(task_ids)s::text[]) AS asked WHERE asked NOT IN (SELECT task_id FROM taken)
+        ))
 ) AS others;
 
 -- name: next_available
@@ -216,15 +218,17 @@ SELECT task.task_id, task.job_id, task.node_id, task.queue, task.handler, task.p
 FROM dagapp.dag_tasks AS task JOIN dagapp.dag_jobs AS job USING (job_id)
 WHERE task.status = 'queued' AND task.sent_at IS NULL AND job.owner_id = %(owner_id)s
   AND task.queue <> ALL (%(without)s::text[])
-  AND task.xmin::text IS DISTINCT FROM %(versions)s::jsonb ->> task.task_id
+  AND (task.task_id, task.xmin::text) NOT IN
+      (SELECT * FROM unnest(%(task_ids)s::text[], %(versions)s::text[]) AS sent (task_id, version))
 ORDER BY task.created_at
 LIMIT %(limit)s;
 
 -- name: note_sent_tasks
 -- One that was taken, given back or withdrawn since it was read is another row version: of its message nothing is known.
 UPDATE dagapp.dag_tasks AS task SET sent_at = now()
-WHERE task.task_id = ANY (%(task_ids)s) AND task.status::text = 'queued' AND task.sent_at IS NULL
-  AND task.xmin::text = %(versions)s::jsonb ->> task.task_id;
+FROM unnest(%(task_ids)s::text[], %(versions)s::text[]) AS sent (task_id, version)
+WHERE task.task_id = sent.task_id AND task.status::text = 'queued' AND task.sent_at IS NULL
+  AND task.xmin::text = sent.version;
 
 -- name: send_tasks_again
 -- The broker has dropped their messages by now.

@@ -20,7 +20,7 @@ from graticule.messaging.protocol import TaskMessage
 from graticule.worker.holdings import Holdings
 from graticule.worker.run import Run
 
-LARGEST_CLAIM: Final = 100
+LARGEST_CLAIM: Final = 250
 POLL_SECONDS: Final = 5.0
 AHEAD_SECONDS: Final = 0.1  # as much work as this is taken in advance
 MOST_AHEAD: Final = 400  # tasks

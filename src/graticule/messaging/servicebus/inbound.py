@@ -59,7 +59,7 @@ class InboundQueue:
         self._announce = announce
         self._receiver: ServiceBusReceiver = namespace.receiver(name)
         self._arrived: deque[ServiceBusReceivedMessage] = deque()
-        self._held: dict[str, tuple[ServiceBusReceivedMessage, timedelta]] = {}  # by lock token: message, lock
+        self._held: dict[ServiceBusReceivedMessage, timedelta] = {}  # with how long its lock lasts
         self._wanted = 0
         self._is_wanted = asyncio.Event()
         self._some_held = asyncio.Event()
@@ -112,14 +112,14 @@ class InboundQueue:
 
     def complete(self, message: ServiceBusReceivedMessage) -> None:
         """Have a message ended, soon."""
-        self._held.pop(_key(message), None)
+        self._held.pop(message, None)
         self._ended.append(message)
         self._all_settled.clear()
         self._some_ended.set()
 
     async def dead_letter(self, message: ServiceBusReceivedMessage, reason: str, description: str) -> None:
         """Set a message aside at the broker; one whose lock was lost is another's."""
-        self._held.pop(_key(message), None)
+        self._held.pop(message, None)
         async with self._link("set a message aside") as receiver:
             with suppress(*LOST):
                 await receiver.dead_letter_message(
@@ -143,7 +143,7 @@ class InboundQueue:
             came = await self._came(asked)
             if came:
                 self._note(came)
-            asked = asked * GROWTH if len(came) == asked else 1
+            asked = asked * GROWTH if len(came) == asked else max(1, len(came) // GROWTH)
 
     async def _came(self, asked: int) -> list[ServiceBusReceivedMessage]:
         async with self._link("receive messages") as receiver:
@@ -166,7 +166,7 @@ class InboundQueue:
 
     def _note(self, came: Sequence[ServiceBusReceivedMessage]) -> None:
         now = datetime.now(UTC)
-        self._held |= {_key(message): (message, _locked_until(message) - now) for message in came}
+        self._held |= {message: _locked_until(message) - now for message in came}
         self._some_held.set()
         self._arrived.extend(came)
         self._want(self._wanted - len(came))
@@ -218,12 +218,12 @@ class InboundQueue:
                 continue
             await asyncio.sleep(self._look_seconds())
             now = datetime.now(UTC)
-            due = [message for message, lock in self._held.values() if _locked_until(message) - now < lock / 2]
+            due = [message for message, lock in self._held.items() if _locked_until(message) - now < lock / 2]
             for message in due:
                 await self._kept(message)
 
     def _look_seconds(self) -> float:
-        shortest = min(lock.total_seconds() for _, lock in self._held.values())
+        shortest = min(self._held.values()).total_seconds()
         return min(max(shortest / 6, SHORTEST_LOOK_SECONDS), LOOK_SECONDS)
 
     async def _kept(self, message: ServiceBusReceivedMessage) -> None:
@@ -237,7 +237,7 @@ class InboundQueue:
             try:
                 await receiver.renew_message_lock(message)
             except LOST:
-                self._held.pop(_key(message), None)
+                self._held.pop(message, None)
 
     async def _handed_on(self, message: ServiceBusReceivedMessage) -> bool:
         """Hand a message on; False when that cannot be done now, and it is kept."""
@@ -279,10 +279,6 @@ async def _settled_by_request(receiver: ServiceBusReceiver, outcome: str, lock_t
     except LOST:
         return False
     return True
-
-
-def _key(message: ServiceBusReceivedMessage) -> str:
-    return str(message.lock_token)
 
 
 def _locked_until(message: ServiceBusReceivedMessage) -> datetime:

@@ -17,7 +17,7 @@ from graticule.identity import AsyncCredential
 
 PERMANENT_PAUSE_SECONDS: Final = 30.0  # someone has to mend it first
 LISTEN_SECONDS: Final = 0.1  # that a link waits for a frame before it looks whether there is something else to do
-PULL_SECONDS: Final = 0.02  # that it waits for more messages when some have come
+PULL_SECONDS: Final = 0.05  # that it waits for more messages when some have come
 _DOMAIN: Final = "servicebus.windows.net"
 # Whoever uses a link tries again by itself, with the pauses of all other parts.
 _PATIENCE: Final = {"retry_total": 0, "retry_backoff_factor": 0.1, "retry_backoff_max": 1, "try_timeout": 15}

@@ -14,7 +14,7 @@ from graticule.core.ids import TaskId
 from graticule.logs import get_logger
 from graticule.messaging.ledger import TaskLedger
 from graticule.messaging.protocol import TaskMessage
-from graticule.messaging.servicebus.documents import incoming
+from graticule.messaging.servicebus.documents import named_task
 from graticule.messaging.servicebus.inbound import InboundQueue
 from graticule.messaging.servicebus.namespace import Namespace
 from graticule.repositories.listener import Heard
@@ -138,7 +138,7 @@ class ServiceBusTaskQueue:
     async def _read(self, queue: InboundQueue, received: ServiceBusReceivedMessage) -> Arrival | None:
         """Read a message; one that is no task is set aside, for it never will be."""
         try:
-            return Arrival(received, incoming(received).task_id, queue)
+            return Arrival(received, named_task(received), queue)
         except InvalidInput as error:
             await self._set_aside(queue, received, MALFORMED, error.message)
             return None
