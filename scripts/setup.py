@@ -388,10 +388,15 @@ def bring_console(environment: Environment) -> None:
         warn(f"the console and the map pages will answer 503: {error}")
 
 
+def npm_ci(environment: Environment, folder: Path) -> list[str]:
+    """Return the command that installs what a folder's lock says, from npm's own cache where it is there."""
+    flags = ("--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund")
+    return [*node(environment, "npm"), "--prefix", str(folder), "ci", *flags]
+
+
 def install_packages(console: Console, environment: Environment) -> None:
     """Let npm install what the lock says, and copy MapLibre into the package."""
-    command = [*node(environment, "npm"), "--prefix", str(console.source), "ci", "--ignore-scripts"]
-    run([*command, "--no-audit", "--no-fund"], environment.log, "Installing what the console is built with")
+    run(npm_ci(environment, console.source), environment.log, "Installing what the console is built with")
     console.maplibre.mkdir(parents=True, exist_ok=True)
     for name in MAPLIBRE_FILES:
         shutil.copyfile(console.source / "node_modules" / "maplibre-gl" / name, console.maplibre / Path(name).name)
@@ -456,8 +461,7 @@ def bring_azurite(environment: Environment) -> None:
     if read(stamp) == lock:
         return
     print("Installing what stands for Azure's storage in the tests …", flush=True)
-    command = [*node(environment, "npm"), "--prefix", str(folder), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-    run(command, environment.log, "Installing Azurite")
+    run(npm_ci(environment, folder), environment.log, "Installing Azurite")
     stamp.write_text(lock, encoding="utf-8")
 
 

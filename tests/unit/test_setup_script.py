@@ -387,7 +387,7 @@ def test_the_whole_runs_as_a_program(checkout: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-ONLY = ["--ignore-scripts", "--no-audit", "--no-fund"]
+ONLY = ["--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund"]
 
 
 def npm_ci(checkout: Path) -> list[str]:
