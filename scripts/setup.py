@@ -71,12 +71,14 @@ def main(arguments: Sequence[str]) -> int:
         environment = chosen_environment(named, os.environ)
         version = ready_environment(environment)
         install(environment, version)
-        with ThreadPoolExecutor(1) as beside:
-            azurite = beside.submit(bring_azurite, environment) if FOR_TESTS in arguments else None
+        with ThreadPoolExecutor(2) as beside:
+            steps = (bring_azurite, compile_tests) if FOR_TESTS in arguments else ()
+            for_tests = [beside.submit(step, environment) for step in steps]
             bring_console(environment)
             consult_doctor(environment)
-            if azurite is not None:
-                azurite.result()
+            for each in for_tests:
+                each.result()
+            if for_tests:
                 bring_browser()
     except SetupError as error:
         warn(str(error))
@@ -463,6 +465,17 @@ def bring_azurite(environment: Environment) -> None:
     print("Installing what stands for Azure's storage in the tests …", flush=True)
     run(npm_ci(environment, folder), environment.log, "Installing Azurite")
     stamp.write_text(lock, encoding="utf-8")
+
+
+def compile_tests(environment: Environment) -> None:
+    """Have Python compile what the tests import, once: of the processes that run them, each would do it for itself."""
+    stamp = environment.path / "graticule-tests.stamp"
+    installed = environment.stamp.read_text(encoding="utf-8")
+    if read(stamp) == installed:
+        return
+    command = [str(environment.python), "-m", "pytest", "--collect-only", "-qq"]
+    subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+    stamp.write_text(installed, encoding="utf-8")
 
 
 def bring_browser() -> None:

@@ -550,6 +550,16 @@ def test_azurite_is_installed_when_its_lock_is_another(
         assert [command[:4] for command in commands] == [["npm", "--prefix", str(folder), "ci"]]
 
 
+def test_what_the_tests_import_is_compiled_once_for_all_processes_that_run_them(checkout: Path) -> None:
+    python = checkout / ".venv" / "bin" / "python"
+    python.unlink()
+    write_program(python, 'echo "$@" >> "$(dirname "$0")/../collected"')
+    for stamp in ("these packages", "these packages", "others"):
+        (checkout / ".venv" / "graticule-setup.stamp").write_text(stamp)
+        setup.compile_tests(setup.Environment(checkout / ".venv"))
+    assert (checkout / ".venv" / "collected").read_text().splitlines() == ["-m pytest --collect-only -qq"] * 2
+
+
 def test_the_tests_are_run_without_a_browser_that_cannot_be_installed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

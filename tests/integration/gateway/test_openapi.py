@@ -12,15 +12,9 @@ import hypothesis
 import psycopg
 import pytest
 import requests
-import schemathesis
 from hypothesis import HealthCheck, Phase
 from hypothesis import strategies as st
 from pydantic import SecretStr
-from schemathesis import Case, GenerationMode
-from schemathesis.checks import not_a_server_error
-from schemathesis.core.result import Ok
-from schemathesis.openapi.checks import UndefinedStatusCode
-from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance
 from tests.conftest import TestDatabase
 from tests.integration.api.documents import application
 from tests.integration.gateway.front import (
@@ -48,9 +42,6 @@ NO_CREDENTIAL: Final = frozenset(
     {"/", "/livez", "/readyz", "/health", "/api/livez", "/api/readyz", "/api/gateway/health"}
     | {"/api/session", "/api/session/oidc", "/api/session/oidc/callback"}
 )
-
-
-AnyCase = Case[Any]
 
 
 @dataclass
@@ -149,40 +140,16 @@ def credential(path: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {TOKEN}"} if "/callbacks/" in path else {"X-API-Key": ADMIN_KEY}
 
 
-def status_is_documented(_context: Any, response: Any, case: AnyCase) -> bool | None:
-    """Hold an answer to the statuses that its operation names; `default` is no name."""
-    documented = set(case.operation.definition.raw["responses"])
-    status = str(response.status_code)
-    if status not in documented and f"{status[0]}XX" not in documented:
-        raise UndefinedStatusCode(
-            operation=case.operation.label,
-            status_code=response.status_code,
-            defined_status_codes=sorted(documented),
-            allowed_status_codes=[],
-            message=f"{status} is not documented: {response.text[:300]}",
-        )
-    return None
-
-
-def sound_or_not(operation: Any) -> st.SearchStrategy[AnyCase]:
-    """Give requests as the document wants them, and such as it does not."""
-    wrong: st.SearchStrategy[AnyCase] = operation.as_strategy(generation_mode=GenerationMode.NEGATIVE)
-    return st.one_of(operation.as_strategy(), wrong)
-
-
-CHECKS: Final = [not_a_server_error, status_is_documented, content_type_conformance, response_schema_conformance]
-
-
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("process", PROCESSES)
 def test_every_answer_is_one_that_the_document_tells_of(
     installation: Installation, process: str, subtests: pytest.Subtests
 ) -> None:
-    schema = schemathesis.openapi.from_dict(installation.document_without_credentials(process))
+    # It is loaded for two seconds, and all processes that run tests would do so.
+    from tests.integration.gateway.described import CHECKS, operations, sound_or_not
+
     session = requests.Session()
-    for found in schema.get_all_operations():
-        assert isinstance(found, Ok)
-        operation = found.ok()
+    for operation in operations(installation.document_without_credentials(process)):
         if operation.path.endswith((*ENDLESS, *SLOW)):
             continue
 
@@ -195,7 +162,7 @@ def test_every_answer_is_one_that_the_document_tells_of(
             suppress_health_check=list(HealthCheck),
         )
         @hypothesis.given(case=sound_or_not(operation), is_known=st.sampled_from([True, True, False]))
-        def holds(case: AnyCase, is_known: bool) -> None:
+        def holds(case: Any, is_known: bool) -> None:
             if is_known and case.path_parameters:
                 case.path_parameters.update(
                     {name: value for name, value in installation.known.items() if name in case.path_parameters}
