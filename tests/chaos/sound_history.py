@@ -14,8 +14,8 @@ from tests.integration.services.engine import compiled, flow
 
 from graticule.core.models import Event, Job, JobMessage, Node, Task, TaskResult
 from graticule.core.models.engine import EventType as E
-from graticule.core.models.engine import NodeType, ResultStatus
-from graticule.core.states import JobStatus, MessageStatus, NodeStatus
+from graticule.core.models.engine import NodeType
+from graticule.core.states import JobStatus, MessageStatus, NodeStatus, ResultStatus
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 FULL = flow(

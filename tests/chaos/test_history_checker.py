@@ -19,8 +19,8 @@ from tests.chaos.sound_history import NOW, sound_history
 from graticule.core.ids import JobId, NodeId, TaskId
 from graticule.core.models import Event, Node, Task, TaskResult
 from graticule.core.models.engine import EventType as E
-from graticule.core.models.engine import NodeType, ResultStatus
-from graticule.core.states import JobStatus, MessageStatus, NodeStatus
+from graticule.core.models.engine import NodeType
+from graticule.core.states import JobStatus, MessageStatus, NodeStatus, ResultStatus
 from graticule.core.table import Row
 
 R = TypeVar("R", bound=Row)

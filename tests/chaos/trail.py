@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from tests.chaos.history import Story, grouped, is_child_of, names_in, nodes_told_of
 
 from graticule.core.models import Event, TaskResult
-from graticule.core.models.engine import EventType, ResultStatus
-from graticule.core.states import JOB, JobStatus, NodeStatus
+from graticule.core.models.engine import EventType
+from graticule.core.states import JOB, JobStatus, NodeStatus, ResultStatus
 from graticule.dag.deciding.step import child_id
 from graticule.dag.replay import replay
 

@@ -9,8 +9,8 @@ from datetime import datetime
 
 from pydantic import JsonValue
 
-from graticule.core.models.engine import NodeType, ResultStatus
-from graticule.core.states import JobStatus, NodeStatus
+from graticule.core.models.engine import NodeType
+from graticule.core.states import JobStatus, NodeStatus, ResultStatus
 from graticule.dag import evaluate
 from graticule.dag.deciding.fan_out import releasable
 from graticule.dag.graph import Graph

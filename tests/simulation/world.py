@@ -13,8 +13,8 @@ from tests.simulation.invariants import ACTIVE, Before, Violation, check_commit,
 from tests.simulation.store import UNDER_WAY, Stale, Store
 from tests.simulation.workflows import random_workflow
 
-from graticule.core.models.engine import NodeType, ResultStatus
-from graticule.core.states import JobStatus, NodeStatus
+from graticule.core.models.engine import NodeType
+from graticule.core.states import JobStatus, NodeStatus, ResultStatus
 from graticule.dag.state import (
     CancelRequested,
     DeadlinePassed,

@@ -43,6 +43,15 @@ class MessageStatus(StrEnum):
     DEAD = "dead"
 
 
+class ResultStatus(StrEnum):
+    """What a worker reports of a task."""
+
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
 class ProcessingState(StrEnum):
     """Has the workflow of an asset version finished?"""
 

@@ -7,8 +7,8 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from graticule.core.models.engine import EventType, NodeType, ResultStatus
-from graticule.core.states import JobStatus, NodeStatus
+from graticule.core.models.engine import EventType, NodeType
+from graticule.core.states import JobStatus, NodeStatus, ResultStatus
 
 # Of JSON, all children of a fan-out together: as much as one output may have, for what they give becomes one.
 MAX_FAN_BYTES: Final = 64 * 1024 * 1024

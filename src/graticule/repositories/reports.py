@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 
 from graticule.core.ids import JobId, NodeId, TaskId, WorkerId
 from graticule.core.models import Checkpoint
-from graticule.core.models.engine import ResultStatus
-from graticule.core.states import MessageStatus
+from graticule.core.states import MessageStatus, ResultStatus
 from graticule.repositories.database import Connection
 from graticule.repositories.errors import domain_errors
 from graticule.repositories.queries import load_queries

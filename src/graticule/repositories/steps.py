@@ -17,8 +17,8 @@ from psycopg.rows import tuple_row
 
 from graticule.core.errors import InvalidInput, StaleVersion
 from graticule.core.ids import AssetId, JobId, OwnerId
-from graticule.core.models.engine import JobPurpose, NodeType, ResultStatus
-from graticule.core.states import JobStatus, NodeStatus
+from graticule.core.models.engine import JobPurpose, NodeType
+from graticule.core.states import JobStatus, NodeStatus, ResultStatus
 from graticule.dag.state import NOT_LOADED, NodeState, Reported
 from graticule.repositories.assets import NOTE_EXPORT
 from graticule.repositories.database import Connection

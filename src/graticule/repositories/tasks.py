@@ -11,8 +11,7 @@ from pydantic import JsonValue
 
 from graticule.core.ids import JobId, NodeId, OwnerId, TaskId, WorkerId
 from graticule.core.models import Task
-from graticule.core.models.engine import ResultStatus
-from graticule.core.states import MessageStatus
+from graticule.core.states import MessageStatus, ResultStatus
 from graticule.repositories.base import Parameters, Repository
 from graticule.repositories.errors import domain_errors
 from graticule.repositories.queries import load_queries

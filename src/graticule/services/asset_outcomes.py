@@ -5,10 +5,10 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator
 
-from graticule.core.models.engine import EventType, JobPurpose, ResultStatus
+from graticule.core.models.engine import EventType, JobPurpose
 from graticule.core.models.fields import Label, Name, Path, Sha256
 from graticule.core.models.platform import TableName
-from graticule.core.states import JobStatus, NodeStatus, ProcessingState
+from graticule.core.states import JobStatus, NodeStatus, ProcessingState, ResultStatus
 from graticule.core.validation import ValidationReport
 from graticule.dag.deciding.step import UNDER_WAY
 from graticule.dag.state import NodeState, Reported

@@ -12,9 +12,8 @@ from graticule.core.errors import InvalidInput, NotFound
 from graticule.core.fault_points import Commit
 from graticule.core.ids import TaskId
 from graticule.core.models import Checkpoint
-from graticule.core.models.engine import ResultStatus
 from graticule.core.models.fields import JobKey, JsonObject, Name, NodeKey, Path, TaskKey, Timestamp, WorkerKey
-from graticule.core.states import MessageStatus
+from graticule.core.states import MessageStatus, ResultStatus
 from graticule.repositories.database import Database
 from graticule.repositories.reports import KnownTask, Reporter, ReportRepository
 from graticule.repositories.steps import document

@@ -9,8 +9,8 @@ from pydantic import JsonValue
 
 from graticule.core.errors import StaleVersion
 from graticule.core.ids import JobId
-from graticule.core.models.engine import NodeType, ResultStatus
-from graticule.core.states import NodeStatus
+from graticule.core.models.engine import NodeType
+from graticule.core.states import NodeStatus, ResultStatus
 from graticule.dag.deciding.aggregation import ERROR_LENGTH
 from graticule.dag.deciding.fan_out import releasable
 from graticule.dag.deciding.step import UNDER_WAY

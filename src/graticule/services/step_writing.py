@@ -7,8 +7,8 @@ from typing import Any
 from graticule.core.channels import ASSETS, CALLBACKS, CANCELLED, EVENTS, OUTBOX, queue_channel
 from graticule.core.fault_points import Commit, Moment, committing, reach
 from graticule.core.ids import OwnerId
-from graticule.core.models.engine import NodeType, ResultStatus
-from graticule.core.states import NodeStatus
+from graticule.core.models.engine import NodeType
+from graticule.core.states import NodeStatus, ResultStatus
 from graticule.dag.deciding.step import UNDER_WAY
 from graticule.dag.state import NodeChange, NodeState, NotLoaded
 from graticule.repositories.step_parts import Part, portions

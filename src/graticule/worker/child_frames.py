@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Self
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, JsonValue, ValidationError
 
-from graticule.core.models.engine import ResultStatus
+from graticule.core.states import ResultStatus
 from graticule.worker.frames import BrokenFrame
 from graticule.worker.outcome import MAX_MESSAGE_LENGTH, NotJson, Outcome, document
 

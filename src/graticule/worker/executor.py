@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from graticule.core.errors import GraticuleError
-from graticule.core.models.engine import ResultStatus
+from graticule.core.states import ResultStatus
 from graticule.handlers.catalogue import Catalogue
 from graticule.handlers.context import HandlerContext
 from graticule.handlers.registry import RegisteredHandler

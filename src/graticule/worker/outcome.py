@@ -9,7 +9,7 @@ import orjson
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from graticule.core.errors import InvalidInput
-from graticule.core.models.engine import ResultStatus
+from graticule.core.states import ResultStatus
 from graticule.handlers.result import HandlerResult
 from graticule.logs import redact_text
 

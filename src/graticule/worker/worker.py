@@ -12,7 +12,7 @@ from graticule.core.cancellation import end_tasks
 from graticule.core.channels import CANCELLED, queue_channel
 from graticule.core.errors import GraticuleError
 from graticule.core.ids import JobId
-from graticule.core.models.engine import ResultStatus
+from graticule.core.states import ResultStatus
 from graticule.handlers.registry import RegisteredHandler
 from graticule.logs import get_logger
 from graticule.messaging.protocol import TaskMessage

@@ -16,8 +16,7 @@ from tests.integration.repositories import rows
 
 from graticule.core.channels import owner_channel
 from graticule.core.models import Task
-from graticule.core.models.engine import ResultStatus
-from graticule.core.states import MessageStatus
+from graticule.core.states import MessageStatus, ResultStatus
 from graticule.repositories.checkpoints import CheckpointRepository
 from graticule.repositories.database import Connection
 from graticule.repositories.results import ResultRepository

@@ -17,8 +17,7 @@ from graticule.api.catalogue import router as catalogue_routes
 from graticule.core.errors import Unavailable
 from graticule.core.ids import JobId, NodeId, TaskId, WorkerId
 from graticule.core.models import Task
-from graticule.core.models.engine import ResultStatus
-from graticule.core.states import MessageStatus
+from graticule.core.states import MessageStatus, ResultStatus
 from graticule.handlers.context import Checkpoint
 from graticule.messaging.protocol import TaskMessage
 from graticule.repositories.database import Connection

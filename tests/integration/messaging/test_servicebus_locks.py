@@ -11,8 +11,7 @@ from tests.integration.messaging.bus import QUEUE, Bus, discarded, received, unt
 from tests.servicebus_emulator import QueueOptions
 
 from graticule.core.errors import Unavailable
-from graticule.core.models.engine import ResultStatus
-from graticule.core.states import MessageStatus
+from graticule.core.states import MessageStatus, ResultStatus
 from graticule.messaging.ledger import DatabaseLedger
 from graticule.repositories.database import Connection
 from graticule.worker import consumer

@@ -14,8 +14,7 @@ from tests.integration.repositories import rows
 from graticule.core.channels import owner_channel, queue_channel
 from graticule.core.errors import PermissionDenied
 from graticule.core.ids import TaskId, WorkerId
-from graticule.core.models.engine import ResultStatus
-from graticule.core.states import MessageStatus
+from graticule.core.states import MessageStatus, ResultStatus
 from graticule.repositories.checkpoints import CheckpointRepository
 from graticule.repositories.database import Connection
 from graticule.repositories.nodes import NodeRepository

@@ -14,8 +14,7 @@ from tests.integration.services.engine import QUEUE, Bench
 from graticule.config import Settings
 from graticule.core.channels import queue_channel
 from graticule.core.ids import JobId, WorkerId
-from graticule.core.models.engine import ResultStatus
-from graticule.core.states import JobStatus
+from graticule.core.states import JobStatus, ResultStatus
 from graticule.core.table import DatabaseRole
 from graticule.orchestrator.loop import OrchestratorLoop
 from graticule.repositories.database import Database

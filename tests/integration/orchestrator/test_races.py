@@ -27,8 +27,7 @@ from graticule.core import backoff
 from graticule.core.channels import queue_channel
 from graticule.core.errors import Conflict, StaleVersion, Unavailable
 from graticule.core.ids import JobId, WorkerId
-from graticule.core.models.engine import ResultStatus
-from graticule.core.states import JobStatus
+from graticule.core.states import JobStatus, ResultStatus
 from graticule.repositories.database import Database
 from graticule.repositories.listener import Listener, listening
 from graticule.repositories.ownership import OwnershipRepository

@@ -15,8 +15,7 @@ from tests.integration.repositories.rows import LATER, NOW
 from graticule.core.errors import Conflict, StaleVersion
 from graticule.core.ids import JobId, OwnerId, TaskId, WorkerId
 from graticule.core.models import JobMessage
-from graticule.core.models.engine import ResultStatus
-from graticule.core.states import JobStatus
+from graticule.core.states import JobStatus, ResultStatus
 from graticule.core.table import DatabaseRole
 from graticule.repositories.checkpoints import CheckpointRepository
 from graticule.repositories.database import Connection

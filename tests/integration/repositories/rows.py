@@ -28,7 +28,7 @@ from graticule.core.models import (
     Worker,
     Workflow,
 )
-from graticule.core.models.engine import EventType, JobPurpose, NodeType, ResultStatus
+from graticule.core.models.engine import EventType, JobPurpose, NodeType
 from graticule.core.models.platform import ClientRole, DataType, UrlMode
 from graticule.core.states import (
     ApprovalState,
@@ -38,6 +38,7 @@ from graticule.core.states import (
     NodeStatus,
     ProcessingState,
     RequestStatus,
+    ResultStatus,
 )
 from graticule.core.table import Row
 

@@ -22,7 +22,7 @@ from tests.integration.services.engine import QUEUE, Bench, flow
 
 from graticule.core.errors import Conflict, StaleVersion
 from graticule.core.ids import JobId, OwnerId, TaskId, WorkerId
-from graticule.core.models.engine import ResultStatus
+from graticule.core.states import ResultStatus
 from graticule.core.table import DatabaseRole
 from graticule.repositories.checkpoints import CheckpointRepository
 from graticule.repositories.database import Connection, Database

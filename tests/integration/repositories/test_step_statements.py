@@ -16,8 +16,8 @@ from graticule.core.channels import EVENTS, owner_channel, queue_channel
 from graticule.core.errors import Conflict, InvalidInput, StaleVersion, Unavailable
 from graticule.core.ids import JobId, OwnerId
 from graticule.core.models import TABLES
-from graticule.core.models.engine import NodeType, ResultStatus
-from graticule.core.states import JobStatus, MessageStatus, NodeStatus
+from graticule.core.models.engine import NodeType
+from graticule.core.states import JobStatus, MessageStatus, NodeStatus, ResultStatus
 from graticule.dag.state import NOT_LOADED
 from graticule.repositories import step_parts
 from graticule.repositories.database import Connection, Database

@@ -13,8 +13,8 @@ from pydantic import JsonValue
 
 from graticule.core.ids import JobId, NodeId, OwnerId, WorkerId
 from graticule.core.models import Event, Job, Node, Task, TaskResult
-from graticule.core.models.engine import NodeType, ResultStatus
-from graticule.core.states import JobStatus, MessageStatus, NodeStatus
+from graticule.core.models.engine import NodeType
+from graticule.core.states import JobStatus, MessageStatus, NodeStatus, ResultStatus
 from graticule.dag.compile import KnownHandler, compile_workflow
 from graticule.dag.graph import Graph
 from graticule.dag.replay import replay

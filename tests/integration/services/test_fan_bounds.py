@@ -10,8 +10,7 @@ from tests.integration.services.conftest import NewBench
 from tests.integration.services.engine import DONE, FAILED, Bench, flow
 
 from graticule.core.ids import JobId
-from graticule.core.models.engine import ResultStatus
-from graticule.core.states import JobStatus
+from graticule.core.states import JobStatus, ResultStatus
 from graticule.dag.evaluate import advance
 from graticule.dag.state import Policy
 from graticule.repositories.steps import StepRepository

@@ -10,8 +10,7 @@ from tests.integration.services.engine import DONE, FAILED, PENDING, READY, RUNN
 from graticule.core.errors import Conflict, NotFound
 from graticule.core.ids import JobId, NodeId, TaskId
 from graticule.core.models import Checkpoint
-from graticule.core.models.engine import ResultStatus
-from graticule.core.states import JobStatus, NodeStatus
+from graticule.core.states import JobStatus, NodeStatus, ResultStatus
 from graticule.repositories.checkpoints import CheckpointRepository
 from graticule.services.step_reading import Wake
 

@@ -6,8 +6,7 @@ import pytest
 from tests.integration.services.conftest import NewBench
 from tests.integration.services.engine import DONE, PENDING, RUNNING, SENT, SKIPPED, flow
 
-from graticule.core.models.engine import ResultStatus
-from graticule.core.states import JobStatus
+from graticule.core.states import JobStatus, ResultStatus
 from graticule.services import step_reading
 
 ECHO = """

@@ -10,8 +10,7 @@ from tests.integration.services.engine import DONE, FAILED, PENDING, READY, SENT
 from graticule.core.channels import CANCELLED, owner_channel
 from graticule.core.errors import NotFound
 from graticule.core.ids import JobId, WorkerId
-from graticule.core.models.engine import ResultStatus
-from graticule.core.states import JobStatus, MessageStatus
+from graticule.core.states import JobStatus, MessageStatus, ResultStatus
 from graticule.core.table import DatabaseRole
 from graticule.repositories.listener import Heard, Listener, listening
 from graticule.repositories.ownership import OwnershipRepository

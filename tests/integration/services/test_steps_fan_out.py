@@ -8,8 +8,7 @@ from tests.integration.services.conftest import NewBench
 from tests.integration.services.engine import DONE, FAILED, PENDING, READY, RUNNING, SENT, Bench, flow
 
 from graticule.core.ids import JobId
-from graticule.core.models.engine import ResultStatus
-from graticule.core.states import JobStatus, MessageStatus
+from graticule.core.states import JobStatus, MessageStatus, ResultStatus
 from graticule.dag.state import Policy
 from graticule.repositories import step_parts
 from graticule.services import step_reading

@@ -19,7 +19,7 @@ from tests.servicebus_emulator import Emulator, QueueOptions
 from graticule.config import Settings, Transport
 from graticule.core.ids import JobId, TaskId
 from graticule.core.models import Checkpoint, Task, TaskResult
-from graticule.core.models.engine import ResultStatus
+from graticule.core.states import ResultStatus
 from graticule.core.table import DatabaseRole
 from graticule.orchestrator.broker import Broker
 from graticule.repositories.checkpoints import CheckpointRepository

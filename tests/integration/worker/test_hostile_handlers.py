@@ -9,7 +9,7 @@ import pytest
 from fastapi import FastAPI
 from tests.integration.worker.conftest import Board, is_gone, text_of
 
-from graticule.core.models.engine import ResultStatus
+from graticule.core.states import ResultStatus
 
 pytestmark = pytest.mark.usefixtures("worker")
 

@@ -11,7 +11,7 @@ from fastapi import FastAPI, Request, Response
 
 from graticule.core.errors import InvalidInput, Unavailable
 from graticule.core.ids import JobId, NodeId, TaskId, WorkerId
-from graticule.core.models.engine import ResultStatus
+from graticule.core.states import ResultStatus
 from graticule.handlers import Checkpoint
 from graticule.messaging.protocol import TaskMessage
 from graticule.worker.callbacks.client import CallbackClient

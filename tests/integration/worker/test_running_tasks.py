@@ -11,8 +11,7 @@ from fastapi import FastAPI
 from tests.integration.worker.conftest import QUEUE, Board, StartWorker, is_gone, on_both_transports, text_of
 
 from graticule.core import backoff
-from graticule.core.models.engine import ResultStatus
-from graticule.core.states import MessageStatus
+from graticule.core.states import MessageStatus, ResultStatus
 from graticule.repositories.database import Connection
 from graticule.repositories.processes import WorkerRepository
 from graticule.storage.local import LocalStorage

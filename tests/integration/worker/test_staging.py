@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from tests.conftest import TestDatabase
 from tests.integration.worker.conftest import JOB, Board, StartWorker, text_of
 
-from graticule.core.models.engine import ResultStatus
+from graticule.core.states import ResultStatus
 from graticule.core.table import DatabaseRole
 from graticule.repositories.database import Connection, Database
 from graticule.repositories.vectors import FeatureTable, VectorRepository

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from tests.integration.worker.conftest import Board, StartWorker, is_gone, on_both_transports, text_of
 
-from graticule.core.models.engine import ResultStatus
-from graticule.core.states import MessageStatus
+from graticule.core.states import MessageStatus, ResultStatus
 
 pytestmark = on_both_transports
 

@@ -7,8 +7,8 @@ from typing import Any
 from pydantic import JsonValue
 from tests.simulation.store import Store
 
-from graticule.core.models.engine import EventType, NodeType, ResultStatus
-from graticule.core.states import JobStatus, NodeStatus
+from graticule.core.models.engine import EventType, NodeType
+from graticule.core.states import JobStatus, NodeStatus, ResultStatus
 from graticule.dag.graph import Branch, Graph, Join, NodeSpec, RetryPolicy, TaskSpec
 from graticule.dag.state import DeadlinePassed, Decision, Happening, Policy, Reported, Resumed, Submitted
 

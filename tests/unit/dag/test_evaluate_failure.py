@@ -4,8 +4,7 @@ import pytest
 from tests.unit.dag.jobs import NO_JITTER, PlayedJob, conditional, end, fan_out, graph, start, task, task_spec, told
 
 from graticule.core.errors import IllegalTransition
-from graticule.core.models.engine import ResultStatus
-from graticule.core.states import JobStatus
+from graticule.core.states import JobStatus, ResultStatus
 from graticule.dag.evaluate import give_up
 from graticule.dag.graph import Graph
 from graticule.dag.state import CancelRequested, Submitted

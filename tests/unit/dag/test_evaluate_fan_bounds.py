@@ -12,7 +12,7 @@ from hypothesis import given
 from pydantic import JsonValue
 from tests.unit.dag.jobs import PlayedJob, split_graph, task_spec
 
-from graticule.core.models.engine import ResultStatus
+from graticule.core.states import ResultStatus
 from graticule.dag.deciding.aggregation import ERROR_LENGTH, FRAME_BYTES
 from graticule.dag.evaluate import advance
 from graticule.dag.state import NOT_LOADED, ChildOutcome, Decision, NeedsData, Policy

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 from tests.unit.dag.jobs import BEGINNING, PlayedJob, end, graph, start, task, told
 
-from graticule.core.models.engine import NodeType, ResultStatus
-from graticule.core.states import JobStatus, NodeStatus
+from graticule.core.models.engine import NodeType
+from graticule.core.states import JobStatus, NodeStatus, ResultStatus
 from graticule.dag.graph import Graph
 from graticule.dag.state import DeadlinePassed, NodeState, Policy, Reported
 

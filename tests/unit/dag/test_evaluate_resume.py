@@ -4,7 +4,8 @@ import pytest
 from tests.unit.dag.jobs import PlayedJob, conditional, end, fan_in, fan_out, graph, split_graph, start, task, told
 
 from graticule.core.errors import Conflict, NotFound
-from graticule.core.models.engine import EventType, ResultStatus
+from graticule.core.models.engine import EventType
+from graticule.core.states import ResultStatus
 from graticule.dag.graph import Graph
 from graticule.dag.state import CancelRequested, Resumed
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.dag.jobs import PlayedJob, end, graph, start, task, told
 
-from graticule.core.models.engine import ResultStatus
+from graticule.core.states import ResultStatus
 from graticule.dag.deciding.retry import delay_seconds
 from graticule.dag.graph import Backoff, Graph, RetryPolicy
 from graticule.dag.state import Policy

@@ -20,8 +20,8 @@ from tests.unit.docs.pages import DOCS, anchors, blocks, code, codes, links, pag
 
 from graticule.api.app import ROUTERS
 from graticule.config import Settings
-from graticule.core.models.engine import ResultStatus, Task
-from graticule.core.states import JOB, NODE, NODE_RESUME
+from graticule.core.models.engine import Task
+from graticule.core.states import JOB, NODE, NODE_RESUME, ResultStatus
 from graticule.dag.state import CancelRequested, NewEvent
 from graticule.handlers import known_handlers
 from graticule.messaging.postgres import without_waiting_for_disk

@@ -21,7 +21,7 @@ from tests.unit.docs.pages import blocks, code, codes, file_of, page, table, wor
 from graticule.api import callbacks, catalogue
 from graticule.config import Settings
 from graticule.core.ids import JobId, NodeId, TaskId
-from graticule.core.models.engine import ResultStatus
+from graticule.core.states import ResultStatus
 from graticule.dag.compile import compile_workflow
 from graticule.handlers import HandlerContext, HandlerResult, ProcessContext, examples, known_handlers, registry
 from graticule.handlers.context import Checkpoint

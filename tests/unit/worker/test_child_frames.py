@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from graticule.core.models.engine import ResultStatus
+from graticule.core.states import ResultStatus
 from graticule.worker.child_frames import ProgressFrame, ResultFrame, SavedPhase, json_object
 from graticule.worker.frames import BrokenFrame
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from graticule.core.errors import InvalidInput
-from graticule.core.models.engine import ResultStatus
+from graticule.core.states import ResultStatus
 from graticule.handlers import HandlerResult
 from graticule.worker.outcome import MAX_MESSAGE_LENGTH, document, outcome_of, outcome_of_error, shortened
 

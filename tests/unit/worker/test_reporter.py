@@ -8,7 +8,7 @@ import pytest
 from graticule.core import backoff
 from graticule.core.errors import InvalidInput, TransactionAborted, Unavailable
 from graticule.core.ids import JobId, NodeId, TaskId
-from graticule.core.models.engine import ResultStatus
+from graticule.core.states import ResultStatus
 from graticule.messaging.protocol import TaskMessage
 from graticule.worker import reporter as module
 from graticule.worker.outcome import Outcome

@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from graticule.core.ids import JobId, NodeId, TaskId
-from graticule.core.models.engine import ResultStatus
+from graticule.core.states import ResultStatus
 from graticule.handlers.registry import handlers
 from graticule.messaging.protocol import TaskMessage
 from graticule.worker.executor import Executor, runnable

@@ -31,7 +31,7 @@ from graticule.core.models.fields import (
     WorkflowKey,
     granted,
 )
-from graticule.core.states import JobStatus, MessageStatus, NodeStatus
+from graticule.core.states import JobStatus, MessageStatus, NodeStatus, ResultStatus
 from graticule.core.table import Check, ForeignKey, Index, MonthlyPartitions, Row, Table
 
 OwnerKey = Annotated[OwnerId, Field(max_length=128)]
@@ -62,15 +62,6 @@ class JobPurpose(StrEnum):
     EXPORT = "export"
     REVERSAL = "reversal"
     UNPUBLISH = "unpublish"
-
-
-class ResultStatus(StrEnum):
-    """What a worker reports of a task."""
-
-    RUNNING = "running"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
 
 
 class EventType(StrEnum):

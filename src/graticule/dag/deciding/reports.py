@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 
 from pydantic import JsonValue
 
-from graticule.core.models.engine import EventType, ResultStatus
-from graticule.core.states import NodeStatus
+from graticule.core.models.engine import EventType
+from graticule.core.states import NodeStatus, ResultStatus
 from graticule.dag.deciding.context import stored_output
 from graticule.dag.deciding.failure import fail_attempt
 from graticule.dag.deciding.step import UNDER_WAY, Step
