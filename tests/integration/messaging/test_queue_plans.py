@@ -41,11 +41,20 @@ GIVEN: dict[str, dict[str, str]] = {
         "lease_seconds": "60",
         "without": "ARRAY[]::text[]",
     },
+    "take_tasks": {**NAMED, "lease_seconds": "60"},
     "renew_leases": {**HELD, "lease_seconds": "60"},
     "finish_tasks": {**NAMED, "reports": """'{"t1": {"delivery_count": 1, "status": "completed"}}'"""},
     "abandon_tasks": {**HELD, "delay_seconds": "0", "counts": "true"},
     "reap_expired_leases": {"now": "now()", "limit": "100"},
     "next_available": {"queues": "ARRAY['queue-0']"},
+    "unsent_tasks": {
+        "owner_id": "'owner'",
+        "without": "ARRAY[]::text[]",
+        "task_ids": "ARRAY['t1', 't201']",
+        "versions": "ARRAY['7', '8']",
+        "limit": "1000",
+    },
+    "note_sent_tasks": {"task_ids": "ARRAY['t1', 't201']", "versions": "ARRAY['7', '8']"},
 }
 
 
