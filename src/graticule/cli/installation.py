@@ -39,6 +39,8 @@ NOT_INHERITED = frozenset(
         "GRATICULE_OIDC_CLIENT_SECRET",
         "GRATICULE_SERVE_KEY",
         "GRATICULE_SERVICE_KEY",
+        "SERVICE_BUS_CONNECTION_STRING",
+        "GRATICULE_SERVICE_BUS_CONNECTION_STRING",
         "GRATICULE_WEBHOOK_SECRET",
         "GRATICULE_WORKER_TOKEN",
         "POSTGRES_PASSWORD",
@@ -224,8 +226,11 @@ def _environments(settings: Settings, running: Installation, urls: DatabaseUrls)
     """
     shared = {name: value for name, value in os.environ.items() if name.upper() not in NOT_INHERITED}
     shared["GRATICULE_HOME"] = str(running.home)
-    token = settings.worker_token
-    reporting = {} if token is None else {"GRATICULE_WORKER_TOKEN": token.get_secret_value()}
+    given = {  # what orchestrators and workers show to each other, and to what carries their tasks
+        "GRATICULE_WORKER_TOKEN": settings.worker_token,
+        "GRATICULE_SERVICE_BUS_CONNECTION_STRING": settings.service_bus_connection_string,
+    }
+    between = {name: secret.get_secret_value() for name, secret in given.items() if secret is not None}
     serve_url = _told(settings.serve_url) or running.serve
     addresses = {"GRATICULE_PUBLIC_URL": _told(settings.public_url) or running.gateway}
     if serve_url is not None:
@@ -251,9 +256,9 @@ def _environments(settings: Settings, running: Installation, urls: DatabaseUrls)
     if settings.oidc_client_secret is not None:
         gateway["GRATICULE_OIDC_CLIENT_SECRET"] = settings.oidc_client_secret.get_secret_value()
     return {
-        "orchestrator": shared | reporting | callers | orchestrator,
+        "orchestrator": shared | between | callers | orchestrator,
         "gateway": shared | callers | viewing | gateway,
-        "worker": shared | reporting | {"GRATICULE_DATABASE_URL": urls.worker},
+        "worker": shared | between | {"GRATICULE_DATABASE_URL": urls.worker},
         "serve": shared | addresses | viewing | {"GRATICULE_DATABASE_URL": urls.serve},
     }
 

@@ -10,6 +10,7 @@ from graticule.core.ids import JobId, NodeId, TaskId
 from graticule.repositories.tasks import LeaseState
 
 DEFAULT_MAX_DELIVERIES = 10
+LARGEST_CLAIM = 250  # messages that a worker takes at once
 
 
 @dataclass(frozen=True, slots=True)

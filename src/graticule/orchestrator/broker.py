@@ -20,9 +20,10 @@ from graticule.core.backoff import Backoff
 from graticule.core.cancellation import end_tasks
 from graticule.core.errors import ConfigurationError, GraticuleError, InvalidInput
 from graticule.core.fault_points import Commit
-from graticule.core.ids import OwnerId, TaskId
+from graticule.core.ids import OwnerId, TaskId, WorkerId
 from graticule.core.models import JobMessage
 from graticule.logs import get_logger
+from graticule.messaging.protocol import LARGEST_CLAIM
 from graticule.messaging.servicebus.inbound import InboundQueue
 from graticule.messaging.servicebus.jobs import job_message
 from graticule.messaging.servicebus.namespace import PERMANENT_PAUSE_SECONDS, BrokerAway, Namespace
@@ -31,11 +32,13 @@ from graticule.messaging.servicebus.tasks import MALFORMED
 from graticule.orchestrator.parts import persistently, signal
 from graticule.repositories.database import Database
 from graticule.repositories.messages import MessageRepository
+from graticule.repositories.processes import WorkerRepository
 from graticule.repositories.tasks import TaskRepository, UnsentTask
 
 TASKS_AT_ONCE: Final = 1000
 JOBS_AT_ONCE: Final = 50
 NOTE_SECONDS: Final = 1.0
+LONGEST_LOCK_SECONDS: Final = 300.0  # that the broker allows
 AGAIN_SECONDS: Final = 600.0  # between two looks at what the broker may have dropped
 
 _log = get_logger(__name__)
@@ -80,7 +83,7 @@ class Broker:
             self._sender = TaskSender(namespace, self._settings.service_bus_message_seconds)
             jobs = InboundQueue(namespace, self._settings.job_queue_name, self._jobs_wait.set)
             self._jobs = await stack.enter_async_context(jobs)
-            parts = (self._send, self._note, self._send_again, self._bring)
+            parts = (self._send, self._note, self._send_again, self._follow_deaths, self._bring)
             tasks = [asyncio.create_task(persistently(part), name=part.__name__) for part in parts]
             try:
                 yield
@@ -156,6 +159,29 @@ class Broker:
                 _log.warning("nobody took tasks for as long as the broker keeps them; they are sent again", count=count)
                 self.announce()
             await asyncio.sleep(AGAIN_SECONDS)
+
+    async def _follow_deaths(self) -> None:
+        """Have tasks sent anew that dead workers had received and not taken: the broker keeps them for minutes.
+
+        Whatever they were, they came first in their queues, and were no more than a worker takes at once. A message
+        too many does no harm.
+        """
+        known = set[WorkerId]()
+        silence = max(self._settings.worker_lease_seconds, 2 * self._settings.heartbeat_interval_seconds)
+        while True:
+            async with self._database.connection() as connection:
+                silent = await WorkerRepository(connection).silent(silence, silence + LONGEST_LOCK_SECONDS)
+            if queues := [queue for worker in silent if worker.worker_id not in known for queue in worker.queues]:
+                await self._send_first_again(queues)
+            known = {worker.worker_id for worker in silent}
+            await asyncio.sleep(silence / 4)
+
+    async def _send_first_again(self, queues: Sequence[str]) -> None:
+        async with self._database.committing(Commit.REAP_TASKS) as connection:
+            count = await TaskRepository(connection).send_first_again(queues, LARGEST_CLAIM)
+        if count:
+            _log.warning("a worker is gone, and what it may have received is sent again", count=count)
+            self.announce()
 
     # Jobs
 

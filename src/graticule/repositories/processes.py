@@ -58,3 +58,7 @@ class WorkerRepository(Repository[Worker]):
     async def running(self) -> list[Worker]:
         """Give the workers that did not stop, oldest first."""
         return await self._all("running_workers", {})
+
+    async def silent(self, seconds: float, long_seconds: float) -> list[Worker]:
+        """Give those that did not stop and have said nothing for some seconds, but for those long gone."""
+        return await self._all("silent_workers", {"seconds": seconds, "long_seconds": long_seconds})

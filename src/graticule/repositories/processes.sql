@@ -21,3 +21,9 @@ UPDATE dagapp.dag_workers SET stopped_at = now() WHERE worker_id = %(worker_id)s
 
 -- name: running_workers
 SELECT * FROM dagapp.dag_workers WHERE stopped_at IS NULL ORDER BY started_at, worker_id;
+
+-- name: silent_workers
+-- Those that have said nothing for some seconds, but did so not long before.
+SELECT * FROM dagapp.dag_workers
+WHERE stopped_at IS NULL AND heartbeat_at < now() - %(seconds)s * interval '1 second'
+  AND heartbeat_at > now() - %(long_seconds)s * interval '1 second';

@@ -273,6 +273,10 @@ class TaskRepository(Repository[Task]):
         """Let tasks be sent anew that a broker was given before this time and nobody took; tell how many."""
         return await self._execute("send_tasks_again", {"sent_before": sent_before})
 
+    async def send_first_again(self, queues: Iterable[str], limit: int) -> int:
+        """Let those tasks be sent anew that a broker was given first and nobody took, so many of each queue."""
+        return await self._execute("send_first_tasks_again", {"queues": sorted(set(queues)), "limit": limit})
+
     async def notify(self, queues: Iterable[str]) -> None:
         """Tell the workers of these queues that there are tasks."""
         await self._execute("notify_queues", {"queues": list(queues)})

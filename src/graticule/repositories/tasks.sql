@@ -181,8 +181,6 @@ SELECT task_id, (SELECT count(sent) FROM told) AS owners FROM dead;
 
 -- name: reap_expired_leases
 -- Their workers are silent: others may have the tasks, but a task that ended every one of them is set aside.
--- A broker keeps what a worker had received, and not taken yet, from the others for minutes. Whatever that was, it was
--- first in its queue, and no more than a worker takes at once: so much is sent anew, and a message too many does no harm.
 WITH moved AS (
     UPDATE dagapp.dag_tasks
     SET status = (CASE WHEN delivery_count >= max_deliveries THEN 'dead' ELSE 'queued' END)::dagapp.message_status,
@@ -200,17 +198,6 @@ WITH moved AS (
 ), written AS (
     INSERT INTO dagapp.dag_task_results (task_id, job_id, node_id, status, error_message, retryable)
     SELECT task_id, job_id, node_id, 'failed', dead_reason, false FROM moved WHERE status = 'dead'
-), stranded AS (
-    UPDATE dagapp.dag_tasks SET sent_at = NULL
-    WHERE task_id = ANY (ARRAY(
-            SELECT oldest.task_id
-            FROM (SELECT DISTINCT queue FROM moved) AS served,
-                 LATERAL (SELECT task_id FROM dagapp.dag_tasks AS task
-                          WHERE task.queue = served.queue AND task.status = 'queued' AND task.sent_at IS NOT NULL
-                          ORDER BY task.sent_at
-                          LIMIT 250
-                          FOR UPDATE SKIP LOCKED) AS oldest
-        ))
 ), channels AS (
     SELECT DISTINCT 'graticule_queue_' || md5(queue) AS channel, '' AS payload FROM moved WHERE status = 'queued'
     UNION
@@ -247,6 +234,19 @@ WHERE task.task_id = sent.task_id AND task.status::text = 'queued' AND task.sent
 -- The broker has dropped their messages by now.
 UPDATE dagapp.dag_tasks SET sent_at = NULL
 WHERE status = 'queued' AND sent_at < %(sent_before)s;
+
+-- name: send_first_tasks_again
+-- Of each queue, those that were sent first.
+UPDATE dagapp.dag_tasks SET sent_at = NULL
+WHERE task_id = ANY (ARRAY(
+        SELECT first.task_id
+        FROM unnest(%(queues)s::text[]) AS served (queue),
+             LATERAL (SELECT task_id FROM dagapp.dag_tasks AS task
+                      WHERE task.queue = served.queue AND task.status = 'queued' AND task.sent_at IS NOT NULL
+                      ORDER BY task.sent_at
+                      LIMIT %(limit)s
+                      FOR UPDATE SKIP LOCKED) AS first
+    ));
 
 -- name: dead_tasks
 -- Newest first, keyset paged: the page begins after the row that the cursor names.

@@ -16,11 +16,10 @@ from graticule.core.backoff import Backoff
 from graticule.core.errors import GraticuleError
 from graticule.core.ids import TaskId
 from graticule.logs import get_logger
-from graticule.messaging.protocol import TaskMessage
+from graticule.messaging.protocol import LARGEST_CLAIM, TaskMessage
 from graticule.worker.holdings import Holdings
 from graticule.worker.run import Run
 
-LARGEST_CLAIM: Final = 250
 POLL_SECONDS: Final = 5.0
 AHEAD_SECONDS: Final = 0.1  # as much work as this is taken in advance
 MOST_AHEAD: Final = 400  # tasks

@@ -1,6 +1,7 @@
 """Tasks that come by the broker: the rows say who has one, and a message too many does no harm."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 from unittest.mock import patch
 
@@ -12,11 +13,15 @@ from tests.servicebus_emulator.message import Section
 from graticule.core import fault_points
 from graticule.core.errors import Unavailable
 from graticule.core.fault_points import Commit, Moment
+from graticule.core.ids import WorkerId
 from graticule.core.states import MessageStatus
 from graticule.messaging.ledger import DatabaseLedger
 from graticule.messaging.servicebus.documents import LARGEST_BODY_BYTES
+from graticule.messaging.servicebus.namespace import Namespace
 from graticule.repositories.database import Connection
+from graticule.repositories.processes import WorkerRepository
 from graticule.repositories.tasks import LeaseState
+from graticule.worker.presence import worker_row
 
 TASK: dict[str, Any] = {"task_id": "t", "job_id": "job", "node_id": "node", "handler": "echo", "queue": QUEUE}
 
@@ -44,6 +49,23 @@ async def test_two_of_a_kind_that_come_together_are_one_task(bus: Bus) -> None:
     async with bus.receiver() as queue:
         await received(queue, 1)
         await discarded(queue, bus.queue, left=1)
+
+
+async def test_what_a_dead_worker_had_received_and_not_taken_is_sent_anew(bus: Bus, connection: Connection) -> None:
+    await bus.give("t", "elsewhere")
+    times = {"worker_lease_seconds": 0.4, "heartbeat_interval_seconds": 0.2}
+    async with bus.broker(**times), Namespace(bus.settings) as namespace:
+        dead = namespace.receiver(QUEUE)
+        assert len(await dead.receive_messages(2, 10)) == 2
+        await bus.until_sent("t", "elsewhere")
+        await connection.execute("UPDATE dagapp.dag_tasks SET queue = 'elsewhere' WHERE task_id = 'elsewhere'")
+        await WorkerRepository(connection).announce(
+            worker_row(WorkerId("dead"), [QUEUE], ["echo"], 1), datetime.now(UTC)
+        )
+        async with bus.receiver("other") as other:
+            assert [message.task_id for message in await received(other, 1)] == ["t"]
+        assert (await bus.task("elsewhere")).sent_at is not None
+        await dead.close()
 
 
 async def test_a_task_whose_lease_ran_out_is_sent_anew_and_its_old_message_discarded(bus: Bus) -> None:

@@ -261,21 +261,6 @@ async def test_a_worker_whose_lease_ran_out_and_was_given_on_reports_nothing(
     assert await TaskRepository(another).finish(OTHER, [finished(again)]) == {"t"}
 
 
-async def test_with_the_task_of_a_silent_worker_those_are_sent_anew_that_it_may_have_received(
-    with_job: Connection, one: Connection
-) -> None:
-    await queued(with_job, "t")
-    await claim(one)
-    await expire(with_job, "t")
-    await queued(with_job, "first", "second")
-    await queued(with_job, "elsewhere", queue="another")
-    await with_job.execute("UPDATE dagapp.dag_tasks SET sent_at = now() - interval '1 h'")
-    await with_job.execute("UPDATE dagapp.dag_tasks SET sent_at = NULL WHERE task_id = 't'")
-    await TaskRepository(with_job).reap_expired()
-    cursor = await with_job.execute("SELECT task_id FROM dagapp.dag_tasks WHERE sent_at IS NULL")
-    assert {row["task_id"] for row in await cursor.fetchall()} == {"t", "first", "second"}
-
-
 async def test_an_older_delivery_to_the_same_worker_is_void(with_job: Connection, one: Connection) -> None:
     await queued(with_job, "t")
     (first,) = await claim(one)

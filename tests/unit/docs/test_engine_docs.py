@@ -25,12 +25,13 @@ from graticule.core.states import JOB, NODE, NODE_RESUME, ResultStatus
 from graticule.dag.state import CancelRequested, NewEvent
 from graticule.handlers import known_handlers
 from graticule.messaging.postgres import without_waiting_for_disk
+from graticule.messaging.protocol import LARGEST_CLAIM
 from graticule.orchestrator import loop
 from graticule.repositories.ownership import OwnershipRepository
 from graticule.services import step_reading
 from graticule.services.outputs import INLINE_BYTES, INLINE_CHILD_BYTES
 from graticule.services.workflow_library import compile_file, shipped_folder
-from graticule.worker import app, consumer
+from graticule.worker import app
 
 PAGE = page("engine.md")
 PAGES = ("engine.md", "handlers.md", "workflows.md")
@@ -116,7 +117,7 @@ def test_the_numbers_are_those_of_the_code() -> None:
     for said in (
         f"up to {loop.JOBS_PER_STEP} jobs and {step_reading.RESULTS_PER_STEP:,} results",
         f"queued again within {loop.REAP_EVERY_SECONDS:g} s",
-        f"up to {consumer.LARGEST_CLAIM} at a time",
+        f"up to {LARGEST_CLAIM} at a time",
         f"After {Task.model_fields['max_deliveries'].default} deliveries",
         f"over {INLINE_BYTES // mebibyte} MiB, of a child over {INLINE_CHILD_BYTES // kibibyte} KiB",
         f"for {default('worker_lease_seconds')} s, by the database's clock",
