@@ -9,14 +9,18 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.azurite_server import Azurite
 from tests.conftest import HOME_VARIABLE
 from tests.e2e.installation import FORKED, Program, Up
 from tests.e2e.processes import free_ports
 from tests.folders import new_cluster_folder
+from tests.servicebus_emulator.process import running_emulator
+from tests.servicebus_emulator.queue import QueueOptions
 
 KEPT = "kept_partner"
 KEEP = f"""
@@ -27,6 +31,7 @@ KEEP = f"""
 QUICK = "\nfsync = off\nfull_page_writes = off\n"
 
 WORKFLOWS = Path(__file__).with_name("workflows")
+QUEUES = ("orchestrator-jobs", "functionapp-tasks", "container-tasks", "other-tasks")
 
 StartUp = Callable[..., Up]
 StartProcess = Callable[..., Program]
@@ -118,20 +123,69 @@ def start_up(folder: Path) -> Iterator[StartUp]:
         up.close()
 
 
-@pytest.fixture(scope="session")
-def installation(first_start: FirstStart) -> Iterator[Up]:
-    """Give an installation that runs; tests that share it leave it ready and with nothing to do."""
+class Place(StrEnum):
+    """Where an installation keeps its files, and what carries its tasks."""
+
+    LAPTOP = "laptop"  # folders, and the database
+    AZURE = "azure"  # blobs, and a broker
+
+
+# Grouped by the place, so that few processes of a run have to start the second installation.
+on_both_installations = pytest.mark.parametrize("place", list(Place), scope="session")
+
+
+@contextmanager
+def running_installation(first_start: FirstStart, **environment: Any) -> Iterator[Up]:
+    """Give an installation that runs, whose temporary files are beside its data folder."""
     with open_folder() as made:
+        temporary = made / "temporary"
+        temporary.mkdir()
         up = Up(
             copy_home(first_start.home, made / "home"),
             GRATICULE_WORKFLOWS=str(WORKFLOWS),
             GRATICULE_WORKER_LEASE_SECONDS="4",  # what a killed worker held is given to another one soon
             GRATICULE_WORKER_RENEW_SECONDS="1",
+            GRATICULE_HEARTBEAT_INTERVAL_SECONDS="2",
+            TMPDIR=str(temporary),
+            **environment,
         )
         try:
             yield up.until_ready()
         finally:
             up.close()
+
+
+@pytest.fixture(scope="session")
+def installation(first_start: FirstStart) -> Iterator[Up]:
+    """Give an installation that runs; tests that share it leave it ready and with nothing to do."""
+    with running_installation(first_start) as up:
+        yield up
+
+
+@pytest.fixture(scope="session")
+def installation_in_azure(first_start: FirstStart, azurite: Azurite) -> Iterator[Up]:
+    """Give one whose files are in Azure and whose tasks are carried by Service Bus."""
+    with running_emulator(dict.fromkeys(QUEUES, QueueOptions(lock_seconds=300))) as emulator:
+        broker = {
+            "GRATICULE_TRANSPORT": "servicebus",
+            "GRATICULE_SERVICE_BUS_CONNECTION_STRING": emulator.connection_string,
+        }
+        with running_installation(first_start, **broker, **azurite.fresh().environment) as up:
+            yield up
+
+
+@pytest.fixture
+def place() -> Place:
+    """Name the place; `on_both_installations` runs a test at each."""
+    return Place.LAPTOP
+
+
+@pytest.fixture
+def up(place: Place, request: pytest.FixtureRequest) -> Up:
+    """Give the installation at this place; none is started that no test asks for."""
+    found = request.getfixturevalue("installation" if place is Place.LAPTOP else "installation_in_azure")
+    assert isinstance(found, Up)
+    return found
 
 
 @pytest.fixture

@@ -1,13 +1,22 @@
 """An installation that runs jobs, and the command line beside it."""
 
-import json
 from dataclasses import dataclass
 from datetime import datetime
 from subprocess import CompletedProcess
-from typing import Any
+from typing import Any, NamedTuple
 
+import httpx
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import FORKED, Program, Up
+
+ENDED = frozenset({"completed", "failed", "cancelled"})
+
+
+class JobEvent(NamedTuple):
+    """Something that was noted of a job."""
+
+    node_id: str | None
+    at: datetime
 
 
 @dataclass(frozen=True)
@@ -18,7 +27,7 @@ class Engine:
 
     def begin(self, *arguments: str) -> Program:
         """Begin a command, and leave it running."""
-        return Program(self.up.home.parent, FORKED, *arguments, GRATICULE_HOME=str(self.up.home))
+        return self.up.beside(FORKED, *arguments)
 
     def run(self, *arguments: str, seconds: float = 60) -> CompletedProcess[str]:
         """Run a command to its end."""
@@ -36,17 +45,41 @@ class Engine:
     def submit(self, *arguments: str) -> str:
         return self.ok("submit", *arguments).strip()
 
-    def job(self, job_id: str) -> dict[str, Any]:
-        headers = {"X-API-Key": self.up.admin_key}
-        found: dict[str, Any] = self.up.get(
-            f"/api/v1/jobs/{job_id}", self.up.ports["orchestrator"], headers=headers
-        ).json()
-        return found
+    # By HTTP, where the command is not the subject.
 
-    def moments(self, job_id: str) -> dict[str, datetime]:
-        """Tell when events of each kind came last."""
-        events = map(json.loads, self.ok("events", job_id, "--json").splitlines())
-        return {event["event_type"]: datetime.fromisoformat(event["created_at"]) for event in events}
+    def begun(self, workflow_id: str, **inputs: Any) -> str:
+        """Begin a job."""
+        job = {"workflow_id": workflow_id, "input_params": inputs}
+        return str(self._asked("POST", "", json=job)["job_id"])
+
+    def job(self, job_id: str) -> dict[str, Any]:
+        return self._asked("GET", f"/{job_id}")
+
+    def ended(self, job_id: str) -> dict[str, Any]:
+        """Wait for the end of a job."""
+        return eventually(lambda: _ended(self.job(job_id)), lambda: f"the end of {self.job(job_id)}")
+
+    def events(self, job_id: str, event_type: str) -> list[JobEvent]:
+        """Give the events of a kind."""
+        found = self._asked("GET", f"/{job_id}/events", params={"event_type": event_type})["items"]
+        return [JobEvent(each["node_id"], datetime.fromisoformat(each["created_at"])) for each in found]
 
     def until_running(self, job_id: str, node: str) -> None:
         eventually(lambda: node in self.job(job_id)["progress"]["current"], f"{node} under way")
+
+    def _asked(self, method: str, path: str, **options: Any) -> dict[str, Any]:
+        answer = httpx.request(
+            method,
+            f"http://127.0.0.1:{self.up.ports['orchestrator']}/api/v1/jobs{path}",
+            headers={"X-API-Key": self.up.admin_key},
+            timeout=30,
+            verify=False,
+            **options,
+        )
+        assert answer.is_success, answer.text
+        document: dict[str, Any] = answer.json()
+        return document
+
+
+def _ended(job: dict[str, Any]) -> dict[str, Any] | None:
+    return job if job["status"] in ENDED else None

@@ -124,6 +124,7 @@ class Up(Program):
         **environment: str,
     ) -> None:
         self.home = home
+        self.environment = environment
         chosen = port or free_ports()
         services = "--serve" if serve else "--no-serve"
         command = (program, "up", "--port", str(chosen), "--home", str(home), services, *arguments)
@@ -135,6 +136,11 @@ class Up(Program):
         eventually(lambda: READY_LINE in self.output or self._ended(), lambda: f"ready; {self.errors}", 60)
         self.seconds = time.monotonic() - self._began
         return self
+
+    def beside(self, *command: str, port: int = 0) -> Program:
+        """Start another program on the same data folder, with the same variables."""
+        environment = {**self.environment, "GRATICULE_HOME": str(self.home)}
+        return Program(self.home.parent, *command, port=port, **environment)
 
     @property
     def ports(self) -> dict[str, int]:

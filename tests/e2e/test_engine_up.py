@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from tests.e2e.conftest import on_both_installations
 from tests.e2e.engine import Engine
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import FORKED, Program, Up
@@ -16,8 +17,8 @@ from graticule.core.table import DatabaseRole
 
 
 @pytest.fixture
-def engine(installation: Up) -> Engine:
-    return Engine(installation)
+def engine(up: Up) -> Engine:
+    return Engine(up)
 
 
 def test_the_demonstration_is_submitted_watched_and_completes(engine: Engine) -> None:
@@ -30,27 +31,21 @@ def test_the_demonstration_is_submitted_watched_and_completes(engine: Engine) ->
     assert "\x1b" not in result.stdout
 
 
-@pytest.mark.parametrize(
-    ("workflow_id", "retries"),
-    [
-        ("hello_world", 0),
-        ("echo_test", 0),
-        ("fan_out_test", 0),
-        ("conditional_test", 0),
-        ("retry_test", 2),  # half of the attempts fail; with this seed the first two
-        ("retry_fan_out_test", 11),  # three of ten fail
-    ],
-)
-def test_the_small_workflows_complete_and_what_fails_by_chance_is_tried_again(
-    engine: Engine, workflow_id: str, retries: int
-) -> None:
-    seed = ("-p", "seed=graticule") if retries else ()
-    result = engine.run("submit", workflow_id, *seed, "--watch", "--json")
-    assert result.returncode == 0, result.stdout + result.stderr
-    job = json.loads(result.stdout)
-    assert (job["workflow_id"], job["status"]) == (workflow_id, "completed")
-    events = [json.loads(line) for line in engine.ok("events", job["job_id"], "--json").splitlines()]
-    assert [event["event_type"] for event in events].count("node_retry") == retries
+@on_both_installations
+def test_the_small_workflows_complete_and_what_fails_by_chance_is_tried_again(engine: Engine) -> None:
+    retries = {
+        "hello_world": 0,
+        "echo_test": 0,
+        "fan_out_test": 0,
+        "conditional_test": 0,
+        "retry_test": 2,  # half of the attempts fail; with this seed the first two
+        "retry_fan_out_test": 11,  # three of ten fail
+    }
+    jobs = {name: engine.begun(name, **({"seed": "graticule"} if count else {})) for name, count in retries.items()}
+    for job_id in jobs.values():
+        assert engine.ended(job_id)["status"] == "completed"
+    seen = {name: engine.events(job_id, "node_retry") for name, job_id in jobs.items()}
+    assert {name: len(events) for name, events in seen.items()} == retries
 
 
 def test_inputs_take_the_types_that_the_workflow_declares(engine: Engine) -> None:
@@ -97,6 +92,7 @@ def test_what_cannot_be_done_is_told_without_a_traceback(engine: Engine, argumen
     assert len(result.stderr.splitlines()) <= 2
 
 
+@on_both_installations
 def test_a_job_is_cancelled_while_its_task_runs_and_the_watcher_hears_of_it(engine: Engine) -> None:
     job_id = engine.submit("slow")
     watcher = engine.begin("watch", job_id)
@@ -108,14 +104,14 @@ def test_a_job_is_cancelled_while_its_task_runs_and_the_watcher_hears_of_it(engi
     finally:
         watcher.close()
     assert engine.job(job_id)["status"] == "cancelled"
-    eventually(lambda: "result_ignored" in engine.moments(job_id), "the handler's end")
-    moments = engine.moments(job_id)
-    assert moments["result_ignored"] - moments["job_cancelled"] < timedelta(seconds=2)
+    (ignored,) = eventually(lambda: engine.events(job_id, "result_ignored"), "the handler's end")
+    (cancelled,) = engine.events(job_id, "job_cancelled")
+    assert ignored.at - cancelled.at < timedelta(seconds=2)
 
 
 def test_an_interrupted_watcher_says_that_the_job_goes_on(engine: Engine) -> None:
     job_id = engine.submit("slow")
-    watcher = Program(engine.up.home.parent, graticule_command(), "watch", job_id, GRATICULE_HOME=str(engine.up.home))
+    watcher = engine.up.beside(graticule_command(), "watch", job_id)
     try:
         eventually(lambda: "node_dispatched" in watcher.output, lambda: f"an event; {watcher.errors}")
         assert watcher.end(signal.SIGINT) == 130
@@ -127,14 +123,13 @@ def test_an_interrupted_watcher_says_that_the_job_goes_on(engine: Engine) -> Non
     engine.ok("cancel", job_id)
 
 
+@on_both_installations
 def test_a_failed_job_is_retried_and_what_completed_is_kept(engine: Engine) -> None:
     job_id = json.loads(engine.run("submit", "doomed", "--watch", "--json").stdout)["job_id"]
     engine.ok("retry", job_id)
     assert engine.run("watch", job_id).returncode == 1
-    events = [json.loads(line) for line in engine.ok("events", job_id, "--json").splitlines()]
-    completed = [event["node_id"] for event in events if event["event_type"] == "node_completed"]
-    assert completed.count("fine") == 1
-    assert [event["event_type"] for event in events].count("job_resumed") == 1
+    assert [event.node_id for event in engine.events(job_id, "node_completed")].count("fine") == 1
+    assert len(engine.events(job_id, "job_resumed")) == 1
     assert engine.run("retry", job_id, "--node", "no_such_node").returncode == 1
 
 
@@ -175,11 +170,13 @@ def test_prune_removes_what_has_ended_and_keeps_what_is_active(engine: Engine) -
     assert engine.job(ended)["status"] == "completed"
     pruned = engine.run("prune", "--older-than", "0d", "--yes", "--batch", "1")
     assert pruned.returncode == 0, pruned.stderr
-    assert [job["job_id"] for job in json.loads(engine.ok("jobs", "--json"))] == [active]
+    of_versions = {job for (job,) in engine.up.query("SELECT current_job_id FROM dagapp.asset_versions")}
+    assert {job["job_id"] for job in json.loads(engine.ok("jobs", "--json"))} == {active, *of_versions}
     engine.ok("cancel", active)
     assert engine.run("watch", ended).returncode == 1
 
 
+@on_both_installations
 def test_a_job_survives_the_death_of_its_worker_at_any_moment(engine: Engine) -> None:
     job_id = engine.submit("demo", "-p", "chunks=30", "-p", "failure_rate=0.2")
     killed = engine.up.child("worker")
@@ -188,15 +185,17 @@ def test_a_job_survives_the_death_of_its_worker_at_any_moment(engine: Engine) ->
     eventually(engine.up.is_ready, "a new worker")
 
 
-def test_a_worker_started_alone_serves_the_queues_that_it_is_told(engine: Engine, folder: Path) -> None:
+@on_both_installations
+def test_a_worker_started_alone_serves_the_queues_that_it_is_told(engine: Engine) -> None:
+    job_id = engine.begun("elsewhere")  # which nobody serves so far
     port = engine.up.port + 3
-    command = (FORKED, "worker", "--queues", "other-tasks", "--port", str(port))
-    worker = Program(folder, *command, port=port, GRATICULE_HOME=str(engine.up.home))
+    worker = engine.up.beside(FORKED, "worker", "--queues", "other-tasks", "--port", str(port), port=port)
     try:
         worker.until_status("/readyz", 200)
         health = worker.get("/health").json()
         assert health["process"] == "worker"
         assert health["checks"]["database"]["detail"]["role"] == DatabaseRole.WORKER
+        assert engine.ended(job_id)["status"] == "completed"
         assert worker.end() == 0
     finally:
         worker.close()

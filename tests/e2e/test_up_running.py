@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from tests.e2e.conftest import KEPT, FirstStart
+from tests.e2e.conftest import KEPT, FirstStart, Place, on_both_installations
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import Up
 from tests.e2e.processes import listening_addresses, sees_workers
@@ -177,6 +177,15 @@ def test_the_orchestrator_knows_the_keys_and_two_logins(installation: Up) -> Non
     environment = installation.child("orchestrator").environment
     known = {DatabaseRole.OWNER, DatabaseRole.ORCHESTRATOR, "admin key", "service key", "webhook key"}
     assert set(shown_in(environment, installation.home)) == known
+
+
+@sees_workers
+@on_both_installations
+def test_the_key_of_the_broker_is_known_to_those_who_carry_tasks(up: Up, place: Place) -> None:
+    key = "SharedAccessKey="
+    knowing = {name for name, process in up.children.items() if key in process.environment}
+    assert knowing == (set() if place is Place.LAPTOP else {"orchestrator", "worker"})
+    assert key not in up.logs + up.output + up.errors
 
 
 def test_the_database_server_knows_no_secret(installation: Up) -> None:

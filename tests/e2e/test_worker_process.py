@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,27 +12,35 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 from tests.conftest import TestDatabase
+from tests.e2e.carrier import Carrier, brokered
 from tests.e2e.conftest import StartProcess
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import FORKED, Program
 from tests.e2e.processes import all_processes, find_process, graticule_command
 
+from graticule.config import Transport
+from graticule.core.ids import OwnerId
+from graticule.core.table import DatabaseRole
+
 QUEUE = "container-tasks"
+OWNER = "owner"  # of the job
 StartWorker = Callable[..., Program]
 
 
 class Board:
     """Gives tasks out and sees what comes back."""
 
-    def __init__(self, database: TestDatabase) -> None:
+    def __init__(self, database: TestDatabase, carrier: Carrier) -> None:
         self._url = database.url()
+        self._carrier = carrier
         self.ask(
             "INSERT INTO dagapp.dag_workflows (workflow_hash, workflow_id, version, name, definition)"
             " VALUES (repeat('ab', 32), 'flow', '1', 'Flow', '{}')"
         )
         self.ask(
             "INSERT INTO dagapp.dag_jobs (job_id, workflow_id, workflow_version, workflow_hash, owner_id)"
-            " VALUES ('job', 'flow', '1', repeat('ab', 32), 'owner')"
+            " VALUES ('job', 'flow', '1', repeat('ab', 32), %s)",
+            OWNER,
         )
 
     def ask(self, statement: str, *values: Any) -> list[dict[str, Any]]:
@@ -50,11 +58,21 @@ class Board:
             json.dumps(params),
         )
         self.ask("SELECT pg_notify('graticule_queue_' || md5(%s), '')", QUEUE)
+        self._carrier.announce()
 
     def result(self, task_id: str) -> dict[str, Any]:
         """Wait for the end of a task."""
         query = "SELECT * FROM dagapp.dag_task_results WHERE task_id = %s AND status <> 'running'"
         return eventually(lambda: self.ask(query, task_id), f"a result of {task_id}")[0]
+
+    def give_again(self, task_id: str) -> None:
+        """Do what an orchestrator does when a lease has run out."""
+        self.ask(
+            "UPDATE dagapp.dag_tasks SET status = 'queued', leased_by = NULL, lease_expires_at = NULL, sent_at = NULL"
+            " WHERE task_id = %s",
+            task_id,
+        )
+        self._carrier.announce()
 
     def task(self, task_id: str) -> dict[str, Any]:
         return self.ask("SELECT * FROM dagapp.dag_tasks WHERE task_id = %s", task_id)[0]
@@ -65,19 +83,43 @@ class Board:
 
 
 @pytest.fixture
-def board(database: TestDatabase) -> Board:
-    return Board(database)
+def database(emptied_database: TestDatabase) -> TestDatabase:
+    return emptied_database
 
 
 @pytest.fixture
-def start_worker(database: TestDatabase, start_process: StartProcess, folder: Path) -> StartWorker:
+def transport() -> Transport:
+    """Name the transport; `on_both_transports` runs a test on each."""
+    return Transport.POSTGRES
+
+
+on_both_transports = pytest.mark.parametrize("transport", list(Transport))
+
+
+@pytest.fixture
+def carrier(transport: Transport, database: TestDatabase, folder: Path) -> Iterator[Carrier]:
+    """Give the transport: for a broker, that and the part of an orchestrator that sends tasks to it."""
+    if transport is Transport.POSTGRES:
+        yield Carrier()
+        return
+    with brokered(database.url(DatabaseRole.ORCHESTRATOR), folder, OwnerId(OWNER), QUEUE) as carrier:
+        yield carrier
+
+
+@pytest.fixture
+def board(database: TestDatabase, carrier: Carrier) -> Board:
+    return Board(database, carrier)
+
+
+@pytest.fixture
+def start_worker(database: TestDatabase, carrier: Carrier, start_process: StartProcess, folder: Path) -> StartWorker:
     def start(program: str = FORKED, **environment: str) -> Program:
         return start_process(
             "worker",
             program,
             GRATICULE_DATABASE_URL=database.url("graticule_worker"),
             GRATICULE_HOME=str(folder / "home"),
-            **{"WORKER_QUEUE": QUEUE, **environment},
+            **{"WORKER_QUEUE": QUEUE, **carrier.environment, **environment},
         )
 
     return start
@@ -104,6 +146,7 @@ def test_it_works_tells_how_it_is_and_ends_with_status_0(board: Board, start_wor
     assert "Traceback" not in worker.errors
 
 
+@on_both_transports
 def test_a_worker_that_is_told_to_end_hands_back_and_the_next_one_resumes(
     board: Board, start_worker: StartWorker
 ) -> None:
@@ -121,6 +164,7 @@ def test_a_worker_that_is_told_to_end_hands_back_and_the_next_one_resumes(
     assert second.end() == 0
 
 
+@on_both_transports
 def test_the_second_signal_ends_it_at_once(board: Board, start_worker: StartWorker) -> None:
     worker = start_worker()
     board.give("t", "multi_phase", phases=2, seconds_per_phase=100)
@@ -136,6 +180,7 @@ def test_the_second_signal_ends_it_at_once(board: Board, start_worker: StartWork
     assert (task["status"], task["delivery_count"]) == ("queued", 0)
 
 
+@on_both_transports
 def test_a_worker_that_is_killed_takes_its_child_processes_along_and_its_task_goes_to_another(
     board: Board, start_worker: StartWorker
 ) -> None:
@@ -147,14 +192,13 @@ def test_a_worker_that_is_killed_takes_its_child_processes_along_and_its_task_go
     os.kill(worker.pid, signal.SIGKILL)
     eventually(lambda: not any(child.running for child in children), "the end of the children", 5)
     saved = board.phase()
-    board.ask(
-        "UPDATE dagapp.dag_tasks SET status = 'queued', leased_by = NULL, lease_expires_at = NULL"
-    )  # what an orchestrator does when the lease has run out
+    board.give_again("t")
     start_worker()
     assert board.result("t")["output"] == {"phases": 8, "resumed_from": saved}
     assert board.task("t")["delivery_count"] == 2
 
 
+@on_both_transports
 def test_a_worker_can_report_to_an_orchestrator_by_http(
     database: TestDatabase, board: Board, start_worker: StartWorker, start_process: StartProcess, folder: Path
 ) -> None:
