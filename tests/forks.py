@@ -24,7 +24,8 @@ FORKS.set_forkserver_preload(
         *("graticule.api.app", "graticule.gateway.app", "graticule.worker.app", "graticule.client", *BUILT_IN),
         *("graticule.cli.connection", "graticule.cli.installation", "graticule.cli.watch", "graticule.http.server"),
         *("uvicorn.protocols.http.h11_impl", "uvicorn.lifespan.on", "anyio._backends._asyncio"),
-        *("fastapi.telemetry._runtime", "tests.chaos.member"),
+        *("fastapi.telemetry._runtime", "tests.chaos.member", "tests.prepared"),
+        *("graticule.orchestrator.broker", "graticule.messaging.servicebus.tasks"),
     ]
 )
 _PR_SET_PDEATHSIG: Final = 1

@@ -2,11 +2,10 @@
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -14,6 +13,7 @@ from uuid import uuid4
 import httpx
 import psycopg
 from psycopg.rows import DictRow, dict_row
+from psycopg.types.json import Jsonb
 from tests.chaos.handlers import LEDGER_VARIABLE
 from tests.chaos.history import History, SubmittedJob, read_history
 from tests.chaos.ledger import Ledger
@@ -22,15 +22,13 @@ from tests.chaos.rules import Violation, violations
 from tests.e2e.eventually import eventually
 from tests.e2e.processes import free_ports
 from tests.faults import handlers
+from tests.faults.carriers import JOBS, TASKS, Carrier, as_orchestrator
 
-from graticule.core.models import JobMessage
+from graticule.config import Transport
 from graticule.core.table import DatabaseRole
 from graticule.embedded.credentials import ADMIN
-from graticule.repositories.database import Connection
-from graticule.repositories.messages import MessageRepository
 from graticule.repositories.tasks import TaskRepository
 
-QUEUE = "orchestrator-jobs"
 ADMIN_KEY = "an-admin-key-of-some-length"
 SHORT_TIMES = {
     "GRATICULE_ORCHESTRATOR_POLL_INTERVAL": "0.5",
@@ -90,9 +88,10 @@ class Service:
 
 
 class Installation:
-    """Processes that share a database and a folder."""
+    """Processes that share a database, a transport and a folder."""
 
-    def __init__(self, url: Callable[[str], str], folder: Path) -> None:
+    def __init__(self, url: Callable[[str], str], folder: Path, carrier: Carrier) -> None:
+        self.carrier = carrier
         self.submitted: dict[str, SubmittedJob] = {}  # by key
         self.ledger = Ledger(folder / "ledger")
         self._url = url
@@ -101,6 +100,10 @@ class Installation:
         self._removed: set[str] = set()
         self._told: set[Violation] = set()
         self._connection: psycopg.Connection[DictRow] | None = None
+
+    @property
+    def transport(self) -> Transport:
+        return Transport(self.carrier.settings["transport"])
 
     # Processes
 
@@ -111,11 +114,13 @@ class Installation:
             "GRATICULE_OWNER_DATABASE_URL": self._url(DatabaseRole.OWNER),
             "GRATICULE_HOME": str(self._folder / "home"),
             "GRATICULE_WORKFLOWS": str(Path(__file__).with_name("workflows")),
+            "GRATICULE_WORKER_QUEUE": TASKS,
             "GRATICULE_ADMIN_KEY": ADMIN_KEY,
             LEDGER_VARIABLE: str(self.ledger.path),
         }
         log = self._folder / f"{len(self._started)}-{command[0]}.log"
-        settings = {**shared, **SHORT_TIMES, **environment}
+        carried = {f"GRATICULE_{name.upper()}": value for name, value in self.carrier.settings.items()}
+        settings = {**shared, **SHORT_TIMES, **carried, **environment}
         member = Member(Orders(command, log, settings, further_faults=(*faults,), handlers=(handlers.__name__,)))
         self._started.append(member)
         return member
@@ -179,12 +184,19 @@ class Installation:
     def send(self, workflow_id: str = "faults_chain", *, is_bad: bool = False, **inputs: Any) -> str:
         """Ask for a job by message, and give its key."""
         key = self.expect(workflow_id, is_bad=is_bad)
-        self._send(_wanted(workflow_id, key, inputs))
+        self.carrier.send({key: _wanted(workflow_id, key, inputs)})
+        return key
+
+    def leave(self, row: str) -> str:
+        """Ask for a job by a row of a message, as an orchestrator has left it, and give its key."""
+        key = self.expect("faults_chain")
+        self.query(row, key, JOBS, Jsonb(_wanted("faults_chain", key, {})))
         return key
 
     def send_many(self, count: int) -> None:
         """Ask for many jobs by message."""
-        self._send(*(_wanted("faults_chain", self.expect("faults_chain"), {}) for _ in range(count)))
+        keys = [self.expect("faults_chain") for _ in range(count)]
+        self.carrier.send({key: _wanted("faults_chain", key, {}) for key in keys})
 
     def submit_many(self, to: Service, count: int) -> None:
         """Submit many jobs by HTTP, to one orchestrator."""
@@ -196,23 +208,6 @@ class Installation:
         key = uuid4().hex
         self.submitted[key] = SubmittedJob(key, workflow_id, may_fail=may_fail, is_bad=is_bad)
         return key
-
-    def _send(self, *bodies: dict[str, Any]) -> None:
-        async def send(connection: Connection) -> None:
-            for body in bodies:
-                now = datetime.now(UTC)
-                given = {"message_id": body["idempotency_key"], "queue": QUEUE, "body": body}
-                await MessageRepository(connection).send(JobMessage(**given, available_at=now, created_at=now))
-
-        self._as_orchestrator(send)
-
-    def _as_orchestrator(self, act: Callable[[Connection], Awaitable[object]]) -> None:
-        async def connected() -> None:
-            url = self._url(DatabaseRole.ORCHESTRATOR)
-            async with await psycopg.AsyncConnection.connect(url, autocommit=True, row_factory=dict_row) as connection:
-                await act(connection)
-
-        asyncio.run(connected())
 
     def forget(self, job_ids: Collection[str]) -> None:
         """Expect nothing more of jobs that were removed."""
@@ -272,7 +267,7 @@ class Installation:
         eventually(self.is_quiet, self.left, seconds)
 
     def is_quiet(self) -> bool:
-        return bool(self.query(IS_QUIET)[0]["is_quiet"])
+        return self.carrier.is_empty() and bool(self.query(IS_QUIET)[0]["is_quiet"])
 
     def left(self) -> str:
         """Tell what is left to do, and what the processes have said at last."""
@@ -296,7 +291,8 @@ class Installation:
     def lapse_leases(self) -> None:
         """Let the leases of all tasks run out now, and not in a while; the reaper of any orchestrator does the rest."""
         self.query("UPDATE dagapp.dag_tasks SET lease_expires_at = now() - interval '1 s' WHERE status = 'leased'")
-        self._as_orchestrator(lambda connection: TaskRepository(connection).reap_expired())
+        as_orchestrator(self._url, lambda connection: TaskRepository(connection).reap_expired())
+        self.carrier.end_locks()
 
 
 def _wanted(workflow_id: str, key: str, inputs: dict[str, Any]) -> dict[str, Any]:

@@ -3,31 +3,40 @@
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from typing import TypeVar
 
 import psycopg
 from tests.chaos.member import Action, Fault
+from tests.faults.carriers import OF_NO_WORKER
 from tests.forks import FORKS
 
+from graticule.config import Settings, Transport
 from graticule.core.errors import AlreadyExists, Unavailable
 from graticule.core.fault_points import Commit, Moment, watch
-from graticule.core.ids import JobId, NodeId, TaskId, WorkerId
+from graticule.core.ids import JobId, NodeId, OwnerId, TaskId, WorkerId
 from graticule.core.table import DatabaseRole
+from graticule.messaging.ledger import DatabaseLedger
 from graticule.messaging.postgres import PostgresTaskQueue
-from graticule.messaging.protocol import TaskMessage
+from graticule.messaging.protocol import TaskMessage, TaskQueue
+from graticule.messaging.servicebus.namespace import Namespace
+from graticule.messaging.servicebus.tasks import ServiceBusTaskQueue
+from graticule.orchestrator.broker import Broker
 from graticule.repositories.database import Database
 
-T = TypeVar("T")
-QUEUE = "faults-queue"
+OWNER = OwnerId("nobody")  # of the job
+LEASE_SECONDS = 60
+RECEIVE_SECONDS, PAUSE_SECONDS = 15, 0.05
+SOME_WAIT = "SELECT FROM dagapp.dag_tasks WHERE job_id = %s AND status = 'queued' LIMIT 1"
 
 
 @dataclass(frozen=True)
 class QueueUser:
-    """Someone at the queue."""
+    """Someone at the queue, with the settings of the transport that carries it."""
 
     url: str
+    settings: Mapping[str, str]
     job_id: str
 
     def deed_with(self, fault: Fault) -> int:
@@ -39,29 +48,58 @@ class QueueUser:
         return process.exitcode
 
     def send(self) -> None:
-        asyncio.run(self._with_queue("sender", self.send_both))
+        """Have two tasks wait."""
+
+        async def send() -> None:
+            async with self._database() as database:
+                await self._send_both(database)
+
+        asyncio.run(send())
 
     def receive(self) -> list[TaskMessage]:
         """Take all that there is."""
-        return asyncio.run(self._with_queue("another", lambda queue: queue.receive(QUEUE, 10)))
+
+        async def receive() -> list[TaskMessage]:
+            async with self._database() as database, self._queue(database, "another") as queue:
+                return await self._received(database, queue)
+
+        return asyncio.run(receive())
 
     async def deed(self, commit: Commit) -> None:
-        async def act(queue: PostgresTaskQueue) -> None:
-            messages = [] if commit is Commit.SEND else await queue.receive(QUEUE, 10)
-            deeds: dict[Commit, Callable[[], Awaitable[object]]] = {
-                Commit.SEND: lambda: self.send_both(queue),
-                Commit.COMPLETE: lambda: queue.complete(messages),
-                Commit.DEAD_LETTER: lambda: queue.dead_letter(messages[0], "no good"),
-            }
-            try:
-                await deeds[commit]()
-            except Unavailable:
-                await _again(deeds[commit])
+        async with self._database() as database:
+            if commit is Commit.SEND:
+                await _answered(lambda: self._send_both(database))
+                return
+            async with self._queue(database, "mortal") as queue:
+                messages = await self._received(database, queue)
+                deeds: dict[Commit, Callable[[], Awaitable[object]]] = {
+                    Commit.COMPLETE: lambda: queue.complete(messages),
+                    Commit.DEAD_LETTER: lambda: queue.dead_letter(messages[0], "no good"),
+                }
+                await _answered(deeds[commit])
 
-        await self._with_queue("mortal", act)
+    def _database(self) -> Database:
+        return Database(self.url, DatabaseRole.ORCHESTRATOR, pool_size=2)
 
-    async def send_both(self, queue: PostgresTaskQueue) -> None:
+    def _queue(self, database: Database, name: str) -> AbstractAsyncContextManager[TaskQueue]:
+        settings = Settings.model_validate(self.settings)
+        carried = _carried_by_rows if settings.transport is Transport.POSTGRES else _carried_by_broker
+        return carried(settings, database, WorkerId(name))
+
+    async def _send_both(self, database: Database) -> None:
+        queue = PostgresTaskQueue(database, database, WorkerId("sender"), LEASE_SECONDS)
         await queue.send_batch([self._message(number) for number in (1, 2)])
+
+    async def _received(self, database: Database, queue: TaskQueue) -> list[TaskMessage]:
+        """Take messages until no task waits."""
+        messages: list[TaskMessage] = []
+        async with asyncio.timeout(RECEIVE_SECONDS):
+            while True:
+                messages += await queue.receive(OF_NO_WORKER, 10)
+                async with database.connection() as connection:
+                    if not (await connection.execute(SOME_WAIT, [self.job_id])).rowcount:
+                        return messages
+                await asyncio.sleep(PAUSE_SECONDS)
 
     def _message(self, number: int) -> TaskMessage:
         return TaskMessage(
@@ -70,21 +108,37 @@ class QueueUser:
             node_id=NodeId("node"),
             handler="faults_work",
             params={},
-            queue=QUEUE,
+            queue=OF_NO_WORKER,
             timeout_seconds=60,
         )
 
-    async def _with_queue(self, name: str, act: Callable[[PostgresTaskQueue], Awaitable[T]]) -> T:
-        async with Database(self.url, DatabaseRole.ORCHESTRATOR, pool_size=1) as database:
-            return await act(PostgresTaskQueue(database, database, WorkerId(name), lease_seconds=60))
+
+@asynccontextmanager
+async def _carried_by_rows(_: Settings, database: Database, worker_id: WorkerId) -> AsyncIterator[TaskQueue]:
+    yield PostgresTaskQueue(database, database, worker_id, LEASE_SECONDS)
 
 
-async def _again(deed: Callable[[], Awaitable[object]]) -> None:
-    """Repeat what got no answer; that it was done already is an answer."""
+@asynccontextmanager
+async def _carried_by_broker(settings: Settings, database: Database, worker_id: WorkerId) -> AsyncIterator[TaskQueue]:
+    """Give the queue, beside the part of an orchestrator that sends what waits."""
+    ledger = DatabaseLedger(database, database, worker_id, LEASE_SECONDS)
+    async with (
+        Broker(settings, database, OWNER).running(),
+        Namespace(settings) as namespace,
+        ServiceBusTaskQueue(namespace, ledger, [OF_NO_WORKER]) as queue,
+    ):
+        yield queue
+
+
+async def _answered(deed: Callable[[], Awaitable[object]]) -> None:
+    """Do something, and repeat it when there is no answer; that it was done already is one."""
     try:
         await deed()
-    except AlreadyExists:
-        return
+    except Unavailable:
+        try:
+            await deed()
+        except AlreadyExists:
+            return
 
 
 def _run(user: QueueUser, fault: Fault) -> None:

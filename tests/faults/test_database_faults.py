@@ -8,14 +8,18 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg import sql
 from tests.e2e.conftest import FirstStart, copy_home, open_folder
 from tests.e2e.eventually import eventually
+from tests.faults.carriers import carrier_of
 from tests.faults.installation import Installation, Service
 
+from graticule.config import Transport
 from graticule.embedded.cluster import Cluster
 from graticule.embedded.credentials import ADMIN
 
@@ -24,7 +28,7 @@ NO_POWER_CUT = {"fsync": "off", "full_page_writes": "off"}
 LONGEST_SECONDS = 15.0  # of a busy machine; 5 is what an idle one keeps
 CUT = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-    WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+    WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'
 """
 BEATS = """
     SELECT (SELECT count(*) FROM dagapp.dag_orchestrators WHERE stopped_at IS NULL AND heartbeat_at > %s)
@@ -47,8 +51,12 @@ class Server:
         self._runner.run(self._cluster.stop())
         self._runner.close()
 
-    def url(self, role: str) -> str:
-        return self._cluster.url(role)
+    def database(self, name: str) -> Callable[[str], str]:
+        """Make a database as that of the data folder is, and give its address for each role."""
+        clone = sql.SQL("CREATE DATABASE {} TEMPLATE graticule STRATEGY file_copy").format(sql.Identifier(name))
+        with self._connection() as connection:
+            connection.execute(clone)
+        return partial(self._cluster.url, database=name)
 
     def restart(self, number: signal.Signals) -> None:
         """Have the server end by a signal, and start it again."""
@@ -59,8 +67,11 @@ class Server:
 
     def cut(self, _: signal.Signals) -> None:
         """Cut all connections."""
-        with psycopg.connect(self.url(ADMIN), autocommit=True) as connection:
+        with self._connection() as connection:
             connection.execute(CUT)
+
+    def _connection(self) -> psycopg.Connection:
+        return psycopg.connect(self._cluster.url(ADMIN, "postgres"), autocommit=True)
 
 
 @dataclass(frozen=True)
@@ -94,9 +105,18 @@ class Loaded:
 
 
 @pytest.fixture(scope="module")
-def loaded(first_start: FirstStart, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loaded]:
+def server(first_start: FirstStart) -> Iterator[Server]:
     with open_folder() as folder, Server(copy_home(first_start.home, folder / "home")) as server:
-        installation = Installation(server.url, tmp_path_factory.mktemp("database_faults"))
+        yield server
+
+
+@pytest.fixture(scope="module", params=list(Transport))
+def loaded(
+    server: Server, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Loaded]:
+    url = server.database(f"over_{request.param}")
+    with carrier_of(request.param, url) as carrier:
+        installation = Installation(url, tmp_path_factory.mktemp("database_faults"), carrier)
         with closing(installation), installation.visitors():
             orchestrators = [installation.orchestrator() for _ in range(2)]
             workers = [installation.worker() for _ in range(2)]
@@ -109,17 +129,29 @@ def loaded(first_start: FirstStart, tmp_path_factory: pytest.TempPathFactory) ->
     ("fault", "number"),
     [
         pytest.param(Server.cut, signal.SIGTERM, id="connections cut"),
-        pytest.param(Server.restart, signal.SIGINT, id="restarted fast"),
-        pytest.param(Server.restart, signal.SIGQUIT, id="restarted immediately"),
         pytest.param(Server.restart, signal.SIGKILL, id="killed"),
     ],
 )
 def test_all_goes_on_when_the_database_is_back(
     loaded: Loaded, fault: Callable[[Server, signal.Signals], None], number: signal.Signals
 ) -> None:
+    assert_all_goes_on(loaded, partial(fault, loaded.server, number))
+
+
+@pytest.mark.parametrize("loaded", [Transport.POSTGRES], indirect=True)
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(signal.SIGINT, id="restarted fast"), pytest.param(signal.SIGQUIT, id="restarted immediately")],
+)
+def test_all_goes_on_when_the_database_was_restarted(loaded: Loaded, number: signal.Signals) -> None:
+    assert_all_goes_on(loaded, partial(loaded.server.restart, number))
+
+
+def assert_all_goes_on(loaded: Loaded, break_down: Callable[[], None]) -> None:
+    """Have the database go away while jobs are submitted, and see that all of them end, and soon."""
     installation = loaded.installation
     with loaded.stream() as accepted:
-        fault(loaded.server, number)
+        break_down()
         back = time.monotonic()
         for job_id in [installation.submit(each) for each in loaded.orchestrators]:
             assert installation.until_ended(job_id) == "completed"

@@ -1,7 +1,6 @@
 """A commit is executed, and its answer is lost: the process lives on, and no result counts twice.
 
-One orchestrator and one worker lose the answer of each of their commits, once; all that the orchestrator does has
-something to do.
+Orchestrators and workers lose the answer of each of their commits, once; all that they do has something to do.
 """
 
 import signal
@@ -12,15 +11,16 @@ import httpx
 import pytest
 from tests.chaos.member import Action, Fault, Member
 from tests.e2e.eventually import eventually
+from tests.faults.conftest import on_postgres, over_broker
 from tests.faults.installation import Installation, Service, go_on, pause
 from tests.faults.test_fault_points import BY_QUEUE
 from tests.faults.ways import (
-    AGED_MESSAGE,
     AGED_TASK,
     APPROVALS,
     ASSET_ROWS,
     ASSET_WITH_VERSION,
     CALLBACK,
+    HELD_MESSAGE,
     ORPHANED,
     SET_ASIDE,
     TOKEN,
@@ -30,13 +30,15 @@ from tests.faults.ways import (
     prune,
 )
 
+from graticule.config import Transport
 from graticule.core.fault_points import Commit, Moment
 
+OF_REGISTRY = (
+    *(Commit.CLIENTS, Commit.PLATFORMS, Commit.METADATA, Commit.COMMAND, Commit.SUBMIT_VERSION, Commit.CHANGE_ASSET),
+    *(Commit.CLAIM_CALLBACKS, Commit.RECORD_CALLBACK, Commit.REDELIVER),
+)
 OF_ORCHESTRATOR = (
     *(Commit.SUBMIT, Commit.CANCEL, Commit.RESUME, Commit.REPORT, Commit.DEAD_LETTERS),
-    *(Commit.CLIENTS, Commit.PLATFORMS, Commit.METADATA, Commit.COMMAND),
-    *(Commit.SUBMIT_VERSION, Commit.CHANGE_ASSET),
-    *(Commit.CLAIM_CALLBACKS, Commit.RECORD_CALLBACK, Commit.REDELIVER),
     *(Commit.STEP, Commit.LARGE_STEP, Commit.TAKE_MESSAGES, Commit.MAKE_JOBS, Commit.SET_ASIDE),
     *(Commit.GIVE_MESSAGES_BACK, Commit.JOIN, Commit.BEAT, Commit.TAKE_OVER, Commit.HAND_OVER),
     *(Commit.REAP_TASKS, Commit.REAP_MESSAGES),
@@ -45,6 +47,7 @@ OF_WORKER = (
     *(Commit.CLAIM, Commit.RENEW, Commit.ABANDON, Commit.FINISH, Commit.RUNNING, Commit.CHECKPOINT),
     *(Commit.WORKER_BEAT, Commit.WORKER_STOP),
 )
+OVER = {Transport.POSTGRES: OF_ORCHESTRATOR, Transport.SERVICEBUS: (*OF_ORCHESTRATOR, Commit.SEND)}
 LATER = {Commit.STEP: 4, Commit.FINISH: 2}  # the first steps are those of submissions
 
 
@@ -82,7 +85,7 @@ def orchestrator(started: Service) -> Iterator[Service]:
 
 
 def test_every_commit_is_among_them() -> None:
-    assert {*OF_ORCHESTRATOR, *OF_WORKER, *BY_QUEUE, Commit.PRUNE} == {*Commit}
+    assert {*OF_REGISTRY, *OF_ORCHESTRATOR, *OF_WORKER, *BY_QUEUE, Commit.PRUNE} == {*Commit}
 
 
 def change_the_registry(installation: Installation, other: Service) -> None:
@@ -119,17 +122,32 @@ def call_back(installation: Installation, other: Service, job_id: str) -> None:
     eventually(lambda: len(installation.query(TRIES, row["callback_id"])) > 1, installation.left)
 
 
+@on_postgres
+def test_an_orchestrator_is_not_told_what_it_has_registered(installation: Installation, orchestrator: Service) -> None:
+    pause(orchestrator)  # or it would try the callback
+    with installation.visitors():
+        other, _ = installation.orchestrator(*lost(OF_REGISTRY)), installation.worker()
+        ended = installation.submit(other.until_ready())
+        change_the_registry(installation, other)
+        change_an_asset(installation, other)
+        call_back(installation, other, ended)
+        until_lost(other.member, OF_REGISTRY)
+        installation.until_quiet()
+    assert installation.violations() == []
+
+
 def test_an_orchestrator_is_told_of_none_of_its_commits(installation: Installation, orchestrator: Service) -> None:
+    commits = OVER[installation.transport]
     expired, orphan = installation.submit(orchestrator), installation.submit(orchestrator, first_seconds=1)
     pause(orchestrator)
     installation.query(AGED_TASK, expired)
     installation.query(ORPHANED, orphan)
     installation.send()
     installation.send("no_such_workflow", is_bad=True)
-    installation.query(AGED_MESSAGE, installation.send())
-    installation.query(SET_ASIDE, letter := installation.send())
+    installation.leave(HELD_MESSAGE)
+    letter = installation.leave(SET_ASIDE)
     with installation.visitors():
-        other = installation.orchestrator(*lost(OF_ORCHESTRATOR), **TOKEN).until_ready()
+        other = installation.orchestrator(*lost(commits), **TOKEN).until_ready()
         worker = installation.worker(GRATICULE_DAG_CALLBACK_URL=f"http://127.0.0.1:{other.port}", **TOKEN)
         key = installation.expect("faults_chain")
         assert asked_again(lambda: installation.ask_for(other, "faults_chain", key, {})).status_code == 200
@@ -141,10 +159,7 @@ def test_an_orchestrator_is_told_of_none_of_its_commits(installation: Installati
         assert asked_again(lambda: other.ask("POST", f"/api/v1/jobs/{failing}/retry")).status_code == 409
         again = asked_again(lambda: other.ask("POST", f"/api/v1/dead-letters/{letter}/requeue"))
         assert again.status_code == 404, "it is no dead letter any more"
-        change_the_registry(installation, other)
-        change_an_asset(installation, other)
-        call_back(installation, other, slow)
-        until_lost(other.member, [each for each in OF_ORCHESTRATOR if each is not Commit.HAND_OVER])
+        until_lost(other.member, [each for each in commits if each is not Commit.HAND_OVER])
         installation.until_quiet()
         handed_over = installation.submit(other, first_seconds=1)
         other.member.send(signal.SIGTERM)
@@ -178,6 +193,22 @@ def test_a_worker_is_told_of_none_of_its_commits(installation: Installation, orc
     assert installation.violations() == []
 
 
+@over_broker
+def test_a_task_that_the_broker_has_is_noted_later_when_that_fails_at_first(
+    installation: Installation, orchestrator: Service
+) -> None:
+    with installation.visitors():
+        other = installation.orchestrator(Fault(Commit.SEND, Moment.BEFORE, Action.LOSE_ANSWER)).until_ready()
+        job_id = installation.submit(other)
+        eventually(lambda: "fault before send" in other.member.output, "a note that fails")
+        eventually(lambda: installation.tasks(job_id)[0]["sent_at"], installation.left, 10)
+        installation.worker()
+        installation.until_quiet()
+    assert orchestrator.member.running
+    assert installation.violations() == []
+
+
+@on_postgres
 def test_a_prune_is_not_told_of_its_commit(installation: Installation, orchestrator: Service) -> None:
     with installation.visitors():
         worker = installation.worker()

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 from tests.e2e.eventually import eventually
-from tests.faults.installation import QUEUE, Installation, Service, go_on, pause
+from tests.faults.carriers import JOBS
+from tests.faults.conftest import on_postgres
+from tests.faults.installation import Installation, Service, go_on, pause
 
 MANY = 100
 SOME = 30
@@ -93,6 +95,7 @@ def test_a_hundred_jobs_by_message_are_shared_and_no_instance_ever_has_more_than
     assert max(most) <= MANY / 2, most
 
 
+@on_postgres
 def test_jobs_that_one_instance_was_given_are_shared_out(fleet: Fleet) -> None:
     fleet.installation.submit_many(fleet.members[0], SOME)
     fleet.until_even(SOME)
@@ -179,6 +182,7 @@ def test_an_instance_takes_no_messages_over_its_limit_until_jobs_have_ended(flee
         fleet.finish()
 
 
+@on_postgres
 def test_a_key_that_is_sent_to_all_at_once_makes_one_job(fleet: Fleet) -> None:
     for _ in range(5):
         key = fleet.installation.expect("faults_chain")
@@ -202,5 +206,5 @@ def test_bad_job_messages_are_dead_letters_with_the_reason(fleet: Fleet) -> None
     assert letters.keys() == keys.keys()
     for key, reason in keys.items():
         assert reason in letters[key]["reason"]
-        assert (letters[key]["queue"], letters[key]["body"]["idempotency_key"]) == (QUEUE, key)
+        assert (letters[key]["queue"], letters[key]["body"]["idempotency_key"]) == (JOBS, key)
     fleet.finish()

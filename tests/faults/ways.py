@@ -1,11 +1,11 @@
 """How each commit is reached: which process does it, and what has to happen before."""
 
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 from uuid import uuid4
 
 import httpx
@@ -14,7 +14,8 @@ from tests.chaos.member import Fault, Member
 from tests.e2e.eventually import eventually
 from tests.faults.installation import Installation, Service, go_on, pause
 
-from graticule.core.fault_points import Commit
+from graticule.config import Transport
+from graticule.core.fault_points import Commit, Moment
 from graticule.core.table import DatabaseRole
 
 TOKEN = {"GRATICULE_WORKER_TOKEN": "a-token-of-some-length"}
@@ -22,13 +23,18 @@ AGED_TASK = """
     UPDATE dagapp.dag_tasks SET status = 'leased', leased_by = 'gone', delivery_count = 1,
         lease_expires_at = now() - interval '1 s' WHERE job_id = %s
 """
-AGED_MESSAGE = """
-    UPDATE dagapp.dag_job_messages SET status = 'leased', leased_by = 'gone', delivery_count = 1,
-        lease_expires_at = now() - interval '1 s' WHERE message_id = %s
+HELD_MESSAGE = """
+    INSERT INTO dagapp.dag_job_messages (message_id, queue, body, status, leased_by, delivery_count, lease_expires_at)
+    VALUES (%s, %s, %s, 'leased', 'gone', 1, now() - interval '1 s')
 """
+SENT_LONG_AGO = "UPDATE dagapp.dag_tasks SET sent_at = now() - interval '9 days' WHERE job_id = %s"
 ORPHANED = "UPDATE dagapp.dag_jobs SET owner_id = NULL, owner_epoch = owner_epoch + 1 WHERE job_id = %s"
 AGED_JOB = "UPDATE dagapp.dag_jobs SET ended_at = now() - interval '9 days' WHERE job_id = %s"
-SET_ASIDE = "UPDATE dagapp.dag_job_messages SET status = 'dead', dead_reason = 'a test' WHERE message_id = %s"
+SET_ASIDE = """
+    INSERT INTO dagapp.dag_job_messages (message_id, queue, body, status, dead_reason)
+    VALUES (%s, %s, %s, 'dead', 'a test')
+"""
+WAITS = "INSERT INTO dagapp.dag_job_messages (message_id, queue, body) VALUES (%s, %s, %s)"
 ASSET_WITH_VERSION = """
     WITH asset AS (
         INSERT INTO dagapp.geospatial_assets (asset_id, platform_id, platform_refs, data_type, updated_at)
@@ -90,10 +96,14 @@ Way = Callable[[Scene], Iterator[Member]]
 
 @dataclass(frozen=True)
 class Reached:
-    """A way to a commit, and at which time of reaching it the fault comes."""
+    """A commit, a way to it, and at which time of reaching it the fault comes."""
 
+    commit: Commit
     way: Way
     at: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.commit}-by-{getattr(self.way, 'func', self.way).__name__}"
 
 
 # Requests
@@ -133,12 +143,8 @@ def resume(scene: Scene) -> Iterator[Member]:
 
 
 def requeue_dead_letter(scene: Scene) -> Iterator[Member]:
+    message_id = scene.installation.leave(SET_ASIDE)
     other = scene.other_orchestrator().until_ready()
-    pause(scene.orchestrator)
-    other.member.send(signal.SIGSTOP)
-    message_id = scene.installation.send()
-    scene.installation.query(SET_ASIDE, message_id)
-    other.member.send(signal.SIGCONT)
     _refused(other.ask("POST", f"/api/v1/dead-letters/{message_id}/requeue"))
     yield other.member
     answer = scene.orchestrator.ask("POST", f"/api/v1/dead-letters/{message_id}/requeue")
@@ -267,7 +273,7 @@ def message(scene: Scene, *, is_bad: bool = False) -> Iterator[Member]:
 def cut_off_message(scene: Scene) -> Iterator[Member]:
     """The connection breaks while messages are claimed: what the instance may have been given goes back."""
     pause(scene.orchestrator)
-    scene.installation.send()
+    scene.installation.leave(WAITS)
     with psycopg.connect(scene.installation.url()) as connection:
         connection.execute("LOCK TABLE dagapp.dag_job_messages IN ACCESS EXCLUSIVE MODE")
         other = scene.other_orchestrator()
@@ -292,6 +298,17 @@ def stop_with_job(scene: Scene) -> Iterator[Member]:
     scene.installation.owner_id(other)
     scene.installation.submit(other, seconds=0.2)
     other.member.send(signal.SIGTERM)
+    yield other.member
+
+
+# The way to the broker
+
+
+def sent_task(scene: Scene) -> Iterator[Member]:
+    """The broker has a task: whether its row says so or not, it is done once."""
+    pause(scene.worker)
+    other = scene.other_orchestrator().until_ready()
+    scene.installation.submit(other)
     yield other.member
 
 
@@ -364,40 +381,73 @@ def prune(scene: Scene) -> Iterator[Member]:
     scene.installation.forget(old)
 
 
-WAYS: Mapping[Commit, Reached] = MappingProxyType(
+WAYS: Final = (
+    Reached(Commit.SUBMIT, submit),
+    Reached(Commit.CANCEL, cancel),
+    Reached(Commit.RESUME, resume),
+    Reached(Commit.REPORT, report),
+    Reached(Commit.DEAD_LETTERS, requeue_dead_letter),
+    Reached(Commit.CLIENTS, add_client),
+    Reached(Commit.PLATFORMS, add_platform),
+    Reached(Commit.METADATA, describe_layer),
+    Reached(Commit.COMMAND, command),
+    Reached(Commit.SUBMIT_VERSION, submit_version),
+    Reached(Commit.CHANGE_ASSET, change_asset),
+    Reached(Commit.STEP, own_job, at=2),  # the first is that of the submission
+    Reached(Commit.LARGE_STEP, partial(own_job, workflow_id="faults_fan_out", may_fail=True)),
+    Reached(Commit.TAKE_MESSAGES, message),
+    Reached(Commit.MAKE_JOBS, message),
+    Reached(Commit.SET_ASIDE, partial(message, is_bad=True)),
+    Reached(Commit.GIVE_MESSAGES_BACK, cut_off_message),
+    Reached(Commit.JOIN, start),
+    Reached(Commit.BEAT, start),
+    Reached(Commit.TAKE_OVER, orphan),
+    Reached(Commit.HAND_OVER, stop_with_job),
+    Reached(Commit.CLAIM_CALLBACKS, try_callback),
+    Reached(Commit.RECORD_CALLBACK, try_callback),
+    Reached(Commit.REDELIVER, redeliver),
+    Reached(Commit.CLAIM, task),
+    Reached(Commit.RENEW, partial(task, first_seconds=0.8)),
+    Reached(Commit.ABANDON, stop_with_task),
+    Reached(Commit.FINISH, task),
+    Reached(Commit.RUNNING, partial(task, first_seconds=2)),
+    Reached(Commit.CHECKPOINT, partial(task, phases=3), at=2),
+    Reached(Commit.WORKER_BEAT, task),
+    Reached(Commit.WORKER_STOP, stop_worker),
+    Reached(Commit.PRUNE, prune),
+)
+
+BY_REAPER: Final = (Commit.REAP_TASKS, Commit.REAP_MESSAGES)
+
+# Of these the transport has no part: they commit nothing of tasks, of their results or of messages.
+NOT_OF_QUEUES: Final = frozenset(
     {
-        Commit.SUBMIT: Reached(submit),
-        Commit.CANCEL: Reached(cancel),
-        Commit.RESUME: Reached(resume),
-        Commit.REPORT: Reached(report),
-        Commit.DEAD_LETTERS: Reached(requeue_dead_letter),
-        Commit.CLIENTS: Reached(add_client),
-        Commit.PLATFORMS: Reached(add_platform),
-        Commit.METADATA: Reached(describe_layer),
-        Commit.COMMAND: Reached(command),
-        Commit.SUBMIT_VERSION: Reached(submit_version),
-        Commit.CHANGE_ASSET: Reached(change_asset),
-        Commit.STEP: Reached(own_job, at=2),  # the first is that of the submission
-        Commit.LARGE_STEP: Reached(partial(own_job, workflow_id="faults_fan_out", may_fail=True)),
-        Commit.TAKE_MESSAGES: Reached(message),
-        Commit.MAKE_JOBS: Reached(message),
-        Commit.SET_ASIDE: Reached(partial(message, is_bad=True)),
-        Commit.GIVE_MESSAGES_BACK: Reached(cut_off_message),
-        Commit.JOIN: Reached(start),
-        Commit.BEAT: Reached(start),
-        Commit.TAKE_OVER: Reached(orphan),
-        Commit.HAND_OVER: Reached(stop_with_job),
-        Commit.CLAIM_CALLBACKS: Reached(try_callback),
-        Commit.RECORD_CALLBACK: Reached(try_callback),
-        Commit.REDELIVER: Reached(redeliver),
-        Commit.CLAIM: Reached(task),
-        Commit.RENEW: Reached(partial(task, first_seconds=0.8)),
-        Commit.ABANDON: Reached(stop_with_task),
-        Commit.FINISH: Reached(task),
-        Commit.RUNNING: Reached(partial(task, first_seconds=2)),
-        Commit.CHECKPOINT: Reached(partial(task, phases=3), at=2),
-        Commit.WORKER_BEAT: Reached(task),
-        Commit.WORKER_STOP: Reached(stop_worker),
-        Commit.PRUNE: Reached(prune),
+        *(
+            Commit.CLIENTS,
+            Commit.PLATFORMS,
+            Commit.METADATA,
+            Commit.COMMAND,
+            Commit.SUBMIT_VERSION,
+            Commit.CHANGE_ASSET,
+        ),
+        *(Commit.CLAIM_CALLBACKS, Commit.RECORD_CALLBACK, Commit.REDELIVER),
+        *(Commit.JOIN, Commit.BEAT, Commit.WORKER_BEAT, Commit.WORKER_STOP, Commit.PRUNE),
+    }
+)
+OVER_BROKER: Final = (
+    *(each for each in WAYS if each.commit not in NOT_OF_QUEUES),
+    Reached(Commit.SEND, sent_task),
+    Reached(Commit.SEND, message),
+)
+
+# The reaper comes two seconds after the start: all of its faults are tried at once. One that has a broker looks at the
+# start for tasks that the broker has dropped.
+REAPERS: Final[Mapping[Transport, Sequence[Fault]]] = MappingProxyType(
+    {
+        Transport.POSTGRES: [Fault(commit, moment) for commit in BY_REAPER for moment in Moment],
+        Transport.SERVICEBUS: [
+            *(Fault(Commit.REAP_TASKS, moment, at=at) for at in (1, 2) for moment in Moment),
+            *(Fault(Commit.REAP_MESSAGES, moment) for moment in Moment),
+        ],
     }
 )

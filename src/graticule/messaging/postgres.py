@@ -90,7 +90,7 @@ class PostgresTaskQueue:
     async def stop_receiving(self) -> None:
         """Do nothing: nothing comes that is not asked for."""
 
-    def release(self, message: TaskMessage) -> None:
+    def release(self, message: TaskMessage, *, is_lost: bool = False) -> None:
         """Do nothing: the row that tells of the result is the message."""
 
 

@@ -10,7 +10,7 @@ from graticule.core.ids import JobId, NodeId, TaskId
 from graticule.repositories.tasks import LeaseState
 
 DEFAULT_MAX_DELIVERIES = 10
-LARGEST_CLAIM = 250  # messages that a worker takes at once
+LARGEST_CLAIM = 500  # messages that a worker takes at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,5 +66,8 @@ class TaskQueue(Protocol):
     async def stop_receiving(self) -> None:
         """Take no more messages; those that were received are still held."""
 
-    def release(self, message: TaskMessage) -> None:
-        """Let go of a message whose result is written, or that is another's; nothing more is done with it."""
+    def release(self, message: TaskMessage, *, is_lost: bool = False) -> None:
+        """Let go of a message whose result is written; nothing more is done with it here.
+
+        One whose lease was lost need not be another's: a server that crashes may forget that it gave the lease.
+        """

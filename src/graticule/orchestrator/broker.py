@@ -138,7 +138,11 @@ class Broker:
             await self._some_unnoted.wait()
             await asyncio.sleep(NOTE_SECONDS)
             self._some_unnoted.clear()
-            await self._noted()
+            try:
+                await self._noted()
+            except BaseException:
+                self._some_unnoted.set()  # it is still to be done
+                raise
 
     async def _noted(self) -> None:
         """Note what the broker has; what was changed since it was read is not touched."""

@@ -2,17 +2,25 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from typing import Protocol
 
 from graticule.core.ids import JobId, TaskId
 from graticule.messaging.protocol import TaskMessage
 from graticule.worker.run import Run
 
 
+class Release(Protocol):
+    """Told of each message that is held no longer."""
+
+    def __call__(self, message: TaskMessage, *, is_lost: bool) -> None:
+        """Let go of it; its lease may have been lost."""
+
+
 class Holdings:
     """Every task under a lease of this worker."""
 
-    def __init__(self, on_release: Callable[[TaskMessage], None] = lambda _: None) -> None:
+    def __init__(self, on_release: Release) -> None:
         self._on_release = on_release
         self._held: dict[TaskId, Run] = {}
         self._waiting: deque[Run] = deque()
@@ -98,4 +106,4 @@ class Holdings:
         """Forget a task: its result is written, or it is another's."""
         if self._held.get(run.message.task_id) is run:
             del self._held[run.message.task_id]
-            self._on_release(run.message)
+            self._on_release(run.message, is_lost=run.is_lost)

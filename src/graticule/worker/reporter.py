@@ -121,6 +121,7 @@ def _size(report: Report) -> int:
 
 
 def _drop(run: Run) -> None:
+    run.is_lost = True
     _log.warning(
         "a result was not accepted: it was written before, or the lease was lost",
         task_id=run.message.task_id,

@@ -78,7 +78,7 @@ async def test_a_task_whose_lease_ran_out_is_sent_anew_and_its_old_message_disca
         assert (held.task_id, held.delivery_count, bus.queue.locked) == ("t", 2, 2)
         assert await silent.renew([lost]) == {"t": LeaseState.LOST}
         assert await silent.abandon([lost]) == set()
-        await until(lambda: bus.queue.locked == 1)
+        await discarded(silent, bus.queue, left=1)
         other.release(held)
         await until(lambda: not bus.queue.messages)
 
@@ -156,8 +156,9 @@ async def test_a_task_that_is_set_aside_is_a_dead_letter_here_and_there(bus: Bus
         assert (await bus.task("t")).status is MessageStatus.DEAD
         await bus.reap()
         assert not await queue.dead_letter(second, "too late")
-        await until(lambda: not bus.queue.messages)
-        assert len(dead_letters(bus.queue)) == 1, "it was another's"
+        (again,) = await received(queue, 1)
+        assert (again.task_id, again.delivery_count) == ("u", 2), "it waits, and is not set aside"
+        assert len(dead_letters(bus.queue)) == 1
 
 
 MALFORMED: dict[str, tuple[bytes, str]] = {
@@ -220,4 +221,24 @@ async def test_a_message_that_could_not_be_given_back_is_let_go(bus: Bus) -> Non
         (message,) = await received(queue, 1)
         with patch.object(DatabaseLedger, "give_back", side_effect=Unavailable("away")), pytest.raises(Unavailable):
             await queue.abandon([message])
-        await until(lambda: not bus.queue.messages)  # the lease runs out, and the task is sent anew
+    async with bus.receiver("other") as other:
+        await discarded(other, bus.queue, left=0)  # the lease runs out, and the task is sent anew
+
+
+FORGOTTEN_LEASE = """
+    UPDATE dagapp.dag_tasks
+    SET status = 'queued', delivery_count = 0, leased_by = NULL, lease_expires_at = NULL, sent_at = now()
+"""
+
+
+async def test_a_task_whose_lease_the_database_forgot_is_brought_to_someone_else(bus: Bus) -> None:
+    """A server that crashes may lose the last leases: the row waits and says that it was sent, so nobody sends it."""
+    await bus.give("t")
+    async with bus.broker(), bus.receiver() as queue, bus.receiver("other") as other:
+        (lost,) = await received(queue, 1)
+        async with bus.orchestrators.connection() as connection:
+            await connection.execute(FORGOTTEN_LEASE)
+        queue.release(lost, is_lost=True)
+        await queue.stop_receiving()
+        (held,) = await received(other, 1)
+        assert (held.task_id, held.delivery_count) == ("t", 1)

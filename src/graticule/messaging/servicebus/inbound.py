@@ -20,7 +20,14 @@ from graticule.core.backoff import Backoff
 from graticule.core.cancellation import end_tasks
 from graticule.core.errors import ConfigurationError, GraticuleError, Unavailable
 from graticule.logs import get_logger
-from graticule.messaging.servicebus.namespace import PERMANENT_PAUSE_SECONDS, Namespace, told
+from graticule.messaging.servicebus.namespace import (
+    BUSY_LISTEN_SECONDS,
+    LISTEN_SECONDS,
+    PERMANENT_PAUSE_SECONDS,
+    Namespace,
+    listen_for,
+    told,
+)
 
 IDLE_SECONDS: Final = 60.0  # that one request for a message lasts
 FULL_SECONDS: Final = 1.0  # that one for several does
@@ -63,7 +70,7 @@ class InboundQueue:
         self._wanted = 0
         self._is_wanted = asyncio.Event()
         self._some_held = asyncio.Event()
-        self._ended: deque[ServiceBusReceivedMessage] = deque()
+        self._ended: deque[tuple[str, ServiceBusReceivedMessage]] = deque()  # with what becomes of each
         self._some_ended = asyncio.Event()
         self._all_settled = asyncio.Event()
         self._all_settled.set()
@@ -112,8 +119,15 @@ class InboundQueue:
 
     def complete(self, message: ServiceBusReceivedMessage) -> None:
         """Have a message ended, soon."""
+        self._end(COMPLETED, message)
+
+    def give_up(self, message: ServiceBusReceivedMessage) -> None:
+        """Have a message delivered once more, soon."""
+        self._end(ABANDONED, message)
+
+    def _end(self, outcome: str, message: ServiceBusReceivedMessage) -> None:
         self._held.pop(message, None)
-        self._ended.append(message)
+        self._ended.append((outcome, message))
         self._all_settled.clear()
         self._some_ended.set()
 
@@ -147,6 +161,7 @@ class InboundQueue:
 
     async def _came(self, asked: int) -> list[ServiceBusReceivedMessage]:
         async with self._link("receive messages") as receiver:
+            listen_for(receiver, LISTEN_SECONDS if asked == 1 else BUSY_LISTEN_SECONDS)
             return await receiver.receive_messages(asked, IDLE_SECONDS if asked == 1 else FULL_SECONDS)
 
     @asynccontextmanager
@@ -178,7 +193,8 @@ class InboundQueue:
             self._some_ended.clear()
             while self._ended:
                 ended = [self._ended.popleft() for _ in range(min(MOST_AT_ONCE, len(self._ended)))]
-                await self._settled(COMPLETED, ended)
+                for outcome in (COMPLETED, ABANDONED):
+                    await self._settled(outcome, [message for wanted, message in ended if wanted == outcome])
             self._all_settled.set()
 
     async def _settled(self, outcome: str, messages: Sequence[ServiceBusReceivedMessage]) -> None:

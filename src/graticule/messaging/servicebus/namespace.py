@@ -17,6 +17,7 @@ from graticule.identity import AsyncCredential
 
 PERMANENT_PAUSE_SECONDS: Final = 30.0  # someone has to mend it first
 LISTEN_SECONDS: Final = 0.1  # that a link waits for a frame before it looks whether there is something else to do
+BUSY_LISTEN_SECONDS: Final = 0.01  # that one does which has asked for many, and may have got all that there are
 PULL_SECONDS: Final = 0.05  # that it waits for more messages when some have come
 _DOMAIN: Final = "servicebus.windows.net"
 # Whoever uses a link tries again by itself, with the pauses of all other parts.
@@ -67,6 +68,12 @@ def _pulling_briefly(receiver: ServiceBusReceiver) -> ServiceBusReceiver:
     unguarded: Any = receiver
     unguarded._further_pull_receive_timeout = PULL_SECONDS  # noqa: SLF001
     return receiver
+
+
+def listen_for(receiver: ServiceBusReceiver, seconds: float) -> None:
+    """Let an open link wait so long for a frame."""
+    unguarded: Any = receiver
+    unguarded._handler._socket_timeout = seconds  # noqa: SLF001
 
 
 def _opened_once(receiver: ServiceBusReceiver) -> ServiceBusReceiver:

@@ -103,11 +103,13 @@ class ServiceBusTaskQueue:
         self, messages: Sequence[TaskMessage], *, delay_seconds: float = 0, counts: bool = True
     ) -> set[TaskId]:
         """Give tasks back: they are sent anew, for the broker counts every delivery and knows of no delay."""
+        given_back: set[TaskId] = set()
         try:
-            return await self._ledger.give_back(messages, delay_seconds=delay_seconds, counts=counts)
+            given_back = await self._ledger.give_back(messages, delay_seconds=delay_seconds, counts=counts)
         finally:  # if the ledger is away, the leases run out, and the tasks are sent anew then
             for message in messages:
-                self.release(message)
+                self.release(message, is_lost=message.task_id not in given_back)
+        return given_back
 
     async def abandon_all_but(self, held: Collection[TaskId]) -> set[TaskId]:
         """Give back nothing: a lease whose answer was lost is given again when it is asked for again."""
@@ -118,13 +120,17 @@ class ServiceBusTaskQueue:
         is_ours = await self._ledger.dead_letter(message, reason)
         if is_ours and (arrival := self._let_go(message)):
             await self._set_aside(arrival.queue, arrival.received, SET_ASIDE, reason)
-        self.release(message)
+        self.release(message, is_lost=not is_ours)
         return is_ours
 
-    def release(self, message: TaskMessage) -> None:
-        """Let go of a message whose task has ended, or is another's: in either case the rows know."""
+    def release(self, message: TaskMessage, *, is_lost: bool = False) -> None:
+        """End the message of a task that has ended; where the lease was lost, let someone ask the rows once more.
+
+        The task is another's then, or withdrawn, or waits: a server that crashes may forget that it gave the lease, and
+        what its row says was sent is not sent again.
+        """
         if arrival := self._let_go(message):
-            arrival.queue.complete(arrival.received)
+            (arrival.queue.give_up if is_lost else arrival.queue.complete)(arrival.received)
 
     def _holds(self, task_id: TaskId, delivery_count: int) -> bool:
         return task_id in self._held and self._held[task_id][0] == delivery_count
