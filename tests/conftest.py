@@ -42,6 +42,7 @@ QUICK = {
     "fsync": "off",
     "synchronous_commit": "off",
     "full_page_writes": "off",
+    "shared_buffers": "32MB",  # of which each session pays for its share
     "shared_preload_libraries": "postgis-3",
 }
 SEEDED = (Platform, SchemaDeployment)  # the tables in which a deployment leaves rows

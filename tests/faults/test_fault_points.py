@@ -153,9 +153,7 @@ def assert_the_rest_is_left(installation: Installation, fault: Fault) -> None:
     reasons = installation.query(
         "SELECT dead_reason FROM dagapp.dag_tasks WHERE job_id = %s AND status = 'dead'", job_id
     )
-    results = installation.query(
-        "DELETE FROM dagapp.dag_task_results WHERE job_id = %s RETURNING error_message", job_id
-    )
+    results = installation.query(FORGOTTEN_RESULTS, job_id)
     installation.query("DELETE FROM dagapp.dag_jobs WHERE job_id = %s", job_id)
     was_committed = fault.moment is Moment.AFTER
     if fault.commit is Commit.SEND:

@@ -441,12 +441,12 @@ OVER_BROKER: Final = (
 )
 
 # The reaper comes two seconds after the start: all of its faults are tried at once. One that has a broker looks at the
-# start for tasks that the broker has dropped.
+# start for tasks that the broker has dropped, and for those of workers that are gone.
 REAPERS: Final[Mapping[Transport, Sequence[Fault]]] = MappingProxyType(
     {
         Transport.POSTGRES: [Fault(commit, moment) for commit in BY_REAPER for moment in Moment],
         Transport.SERVICEBUS: [
-            *(Fault(Commit.REAP_TASKS, moment, at=at) for at in (1, 2) for moment in Moment),
+            *(Fault(Commit.REAP_TASKS, moment, at=at) for at in (1, 2, 3) for moment in Moment),
             *(Fault(Commit.REAP_MESSAGES, moment) for moment in Moment),
         ],
     }

@@ -201,6 +201,7 @@ CLOSE_DEAD = Statement("close_dead", lambda s: s.ownership.close_dead([OWNER], L
 INSTANCE_MOVES: Final[dict[str, Move]] = {
     "reap": _one("reap_expired_leases", lambda s: s.tasks.reap_expired()),
     "note sent": _one("note_sent_tasks", _note_sent),
+    "send first": _one("send_first_tasks_again", lambda s: s.tasks.send_first_again(["q"], 9)),
     "send again": _one("send_tasks_again", lambda s: s.tasks.send_again(LATER)),
     "take orphans": Move((TAKE_ORPHANS,)),
     "take late": Move((TAKE_LATE,)),

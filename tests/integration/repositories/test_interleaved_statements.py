@@ -317,6 +317,7 @@ PAIRS: Final[list[Pair]] = [
             take        | moved   | leased by second #1 + sent
             withdraw    | done    | withdrawn #0 + sent
             send again  | moved   | queued #0
+            send first  | moved   | queued #0
             http result | nothing | queued #0 + sent
         """,
         pairs="""
@@ -327,6 +328,9 @@ PAIRS: Final[list[Pair]] = [
             withdraw   | take        | waits  | nothing | withdrawn #0 + sent
             send again | take        | waits  | moved   | leased by second #1
             send again | send again  | waits  | nothing | queued #0
+            send first | send first  | skips  | nothing | queued #0
+            send first | take        | waits  | moved   | leased by second #1
+            take       | send first  | skips  | nothing | leased by first #1 + sent
         """,
     ),
     *rivalry(
