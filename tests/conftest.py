@@ -43,6 +43,7 @@ QUICK = {
     "synchronous_commit": "off",
     "full_page_writes": "off",
     "shared_buffers": "32MB",  # of which each session pays for its share
+    "autovacuum": "off",  # a few hundred databases are gone before it is worth the while
     "shared_preload_libraries": "postgis-3",
 }
 SEEDED = (Platform, SchemaDeployment)  # the tables in which a deployment leaves rows
