@@ -12,7 +12,7 @@ export OPENBLAS_NUM_THREADS := 1
 LOCK_COMMENT = \# Every version that Graticule is tested with, all extras, with hashes. Made by `make lock`.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test chaos chaos-report lint console-types format bench bench-peers lock clean
+.PHONY: help setup demo test test-thorough chaos chaos-report lint console-types format bench bench-peers lock clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -26,6 +26,9 @@ demo: setup ## Start Graticule and walk through an example
 test: SETUP_FLAGS = --for-tests
 test: setup ## Run the tests; ARGS="-k name" chooses
 	@$(VENV)/bin/pytest -n $(WORKERS) --dist worksteal $(ARGS)
+
+test-thorough: ARGS += -m ""
+test-thorough: test ## Run the tests, and those of faults and whole installations once more with Azure's stand-ins
 
 chaos: setup ## Kill and cut everything for 10 minutes, and check that nothing is lost or doubled; ARGS are passed on
 	@$(VENV)/bin/python -m tests.chaos --seconds 600 --minimum-kills 200 $(ARGS)

@@ -132,7 +132,9 @@ class Place(StrEnum):
 
 
 # Grouped by the place, so that few processes of a run have to start the second installation.
-on_both_installations = pytest.mark.parametrize("place", list(Place), scope="session")
+on_both_installations = pytest.mark.parametrize(
+    "place", [Place.LAPTOP, pytest.param(Place.AZURE, marks=pytest.mark.thorough)], scope="session"
+)
 
 
 @contextmanager

@@ -93,7 +93,9 @@ def transport() -> Transport:
     return Transport.POSTGRES
 
 
-on_both_transports = pytest.mark.parametrize("transport", list(Transport))
+on_both_transports = pytest.mark.parametrize(
+    "transport", [Transport.POSTGRES, pytest.param(Transport.SERVICEBUS, marks=pytest.mark.thorough)]
+)
 
 
 @pytest.fixture

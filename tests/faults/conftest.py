@@ -14,11 +14,12 @@ from graticule.config import Transport
 __all__ = ["first_start", "installation", "on_postgres", "over_broker"]
 
 
+BY_BROKER = pytest.param(Transport.SERVICEBUS, marks=pytest.mark.thorough)
 on_postgres = pytest.mark.parametrize("installation", [Transport.POSTGRES], indirect=True)
-over_broker = pytest.mark.parametrize("installation", [Transport.SERVICEBUS], indirect=True)
+over_broker = pytest.mark.parametrize("installation", [BY_BROKER], indirect=True)
 
 
-@pytest.fixture(scope="module", params=list(Transport))
+@pytest.fixture(scope="module", params=[Transport.POSTGRES, BY_BROKER])
 def installation(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """Give a database in which the tests of a module leave what they did; whatever they started ends with them.
 

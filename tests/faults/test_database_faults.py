@@ -17,6 +17,7 @@ from psycopg import sql
 from tests.e2e.conftest import FirstStart, copy_home, open_folder
 from tests.e2e.eventually import eventually
 from tests.faults.carriers import carrier_of
+from tests.faults.conftest import BY_BROKER
 from tests.faults.installation import Installation, Service
 
 from graticule.config import Transport
@@ -110,7 +111,7 @@ def server(first_start: FirstStart) -> Iterator[Server]:
         yield server
 
 
-@pytest.fixture(scope="module", params=list(Transport))
+@pytest.fixture(scope="module", params=[Transport.POSTGRES, BY_BROKER])
 def loaded(
     server: Server, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Loaded]:
