@@ -7,10 +7,9 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -157,8 +156,15 @@ def running_installation(first_start: FirstStart, **environment: Any) -> Iterato
             up.close()
 
 
-@contextmanager
-def installation_with_azure(first_start: FirstStart, azurite: Azurite) -> Iterator[Up]:
+@pytest.fixture(scope="session")
+def installation(first_start: FirstStart) -> Iterator[Up]:
+    """Give an installation that runs; tests that share it leave it ready and with nothing to do."""
+    with running_installation(first_start) as up:
+        yield up
+
+
+@pytest.fixture(scope="session")
+def installation_in_azure(first_start: FirstStart, azurite: Azurite) -> Iterator[Up]:
     """Give one whose files are in Azure and whose tasks are carried by Service Bus."""
     with running_emulator(dict.fromkeys(QUEUES, QueueOptions(lock_seconds=300))) as emulator:
         broker = {
@@ -168,48 +174,6 @@ def installation_with_azure(first_start: FirstStart, azurite: Azurite) -> Iterat
         }
         with running_installation(first_start, **broker, **azurite.fresh().environment) as up:
             yield up
-
-
-class Shared:
-    """The installations that the tests of this folder share.
-
-    They end when this process goes on to other tests: one with nothing to do still beats, polls and is looked after.
-    """
-
-    def __init__(self) -> None:
-        self._stack = ExitStack()
-        self._running: dict[Place, Up] = {}
-
-    def at(self, place: Place, start: Callable[[], AbstractContextManager[Up]]) -> Up:
-        if place not in self._running:
-            self._running[place] = self._stack.enter_context(start())
-        return self._running[place]
-
-    def end(self) -> None:
-        self._running.clear()
-        self._stack.close()
-
-
-_shared = Shared()
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
-    """End what no test of this folder needs now."""
-    if nextitem is None or Path(__file__).parent not in nextitem.path.parents:
-        _shared.end()
-
-
-@pytest.fixture
-def installation(first_start: FirstStart) -> Up:
-    """Give an installation that runs; tests that share it leave it ready and with nothing to do."""
-    return _shared.at(Place.LAPTOP, partial(running_installation, first_start))
-
-
-@pytest.fixture
-def installation_in_azure(first_start: FirstStart, azurite: Azurite) -> Up:
-    """Give one that runs with Azure's stand-ins, to be left in the same way."""
-    return _shared.at(Place.AZURE, partial(installation_with_azure, first_start, azurite))
 
 
 @pytest.fixture
