@@ -6,6 +6,7 @@ from typing import Final
 
 from azure.servicebus import ServiceBusMessageBatch
 from azure.servicebus.aio import ServiceBusSender
+from azure.servicebus.exceptions import MessageSizeExceededError
 
 from graticule.core.errors import GraticuleError
 from graticule.messaging.servicebus.documents import outgoing
@@ -45,8 +46,9 @@ class TaskSender:
                 if held:
                     yield batch, held
                 batch, held = await sender.create_message_batch(), []
-                if not _added(batch, message):  # without its parameters, which the row has
-                    _added(batch, outgoing(task, now, self._seconds, with_params=False))
+                bare = outgoing(task, now, self._seconds, with_params=False)  # the row has its parameters
+                if not _added(batch, message) and not _added(batch, bare):
+                    raise MessageSizeExceededError(message=f"The task {task.task_id} has no room in an empty batch.")
             held.append(task)
         yield batch, held
 
