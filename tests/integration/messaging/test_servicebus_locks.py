@@ -22,8 +22,8 @@ SHORT = "short"
 async def test_a_message_is_ended_only_after_its_result_is_committed(
     bus: Bus, admin: psycopg.AsyncConnection, connection: Connection
 ) -> None:
-    """Its lock lasts a second, its handler longer, and the database takes its time with the result."""
-    bus.emulator.namespace.create(SHORT, QueueOptions(lock_seconds=1))
+    """The database takes its time with the result, and meanwhile the lock is renewed."""
+    bus.emulator.namespace.create(SHORT, QueueOptions(lock_seconds=6))
     queue = bus.emulator.queues[SHORT]
     await bus.give("t", queue=SHORT, handler="chunk_processor", params={"seconds": 1.5})
     async with bus.broker(), bus.worker(queues=[SHORT]):
@@ -33,7 +33,7 @@ async def test_a_message_is_ended_only_after_its_result_is_committed(
             await admin.execute("LOCK TABLE dagapp.dag_task_results IN EXCLUSIVE MODE")
             await until(lambda: is_waiting_for_the_lock(connection))
             begun = entry.locked_until
-            await until(lambda: entry.locked_until - begun > 1200)
+            await until(lambda: entry.locked_until > begun)
             assert (entry.deliveries, queue.messages) == (0, [entry]), "nobody else had it"
             assert (await bus.task("t")).status is MessageStatus.LEASED
         await until(lambda: not queue.messages)
@@ -50,21 +50,22 @@ async def is_waiting_for_the_lock(connection: Connection) -> bool:
 
 
 async def test_a_lock_is_kept_over_a_cut_also_where_nothing_more_is_wanted(bus: Bus) -> None:
-    queue = bus.emulator.namespace.create(SHORT, QueueOptions(lock_seconds=3))
+    """It is renewed after half of its time; the other half is for a new link, which takes a busy machine a while."""
+    queue = bus.emulator.namespace.create(SHORT, QueueOptions(lock_seconds=10))
     await bus.give("t", queue=SHORT)
     async with bus.broker(), bus.receiver(queues=[SHORT]) as receiver:
         (message,) = await received(receiver, 1, SHORT)
         (entry,) = queue.messages
         begun = entry.locked_until
         bus.emulator.faults.cut()
-        await until(lambda: entry.locked_until - begun > 3500)
+        await until(lambda: entry.locked_until > begun)
         assert entry.deliveries == 0
         receiver.release(message)
         await until(lambda: not queue.messages)
 
 
 async def test_what_nobody_has_time_for_is_sent_anew_for_the_others(bus: Bus) -> None:
-    bus.emulator.namespace.create(SHORT, QueueOptions(lock_seconds=2))
+    bus.emulator.namespace.create(SHORT, QueueOptions(lock_seconds=6))
     queue = bus.emulator.queues[SHORT]
     await bus.give("t", "u", queue=SHORT)
     async with bus.broker(), bus.receiver(queues=[SHORT]) as busy:
