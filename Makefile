@@ -28,7 +28,7 @@ test: setup ## Run the tests; ARGS="-k name" chooses
 	@$(VENV)/bin/pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 test-thorough: ARGS += -m ""
-test-thorough: test ## Run the tests, and those of faults and whole installations once more with Azure's stand-ins
+test-thorough: test ## Run the tests with all examples, and those of faults and installations also with Azure's stand-ins
 
 chaos: setup ## Kill and cut everything for 10 minutes, and check that nothing is lost or doubled; ARGS are passed on
 	@$(VENV)/bin/python -m tests.chaos --seconds 600 --minimum-kills 200 $(ARGS)

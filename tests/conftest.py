@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-import hypothesis
 import psycopg
 import pytest
 import structlog
@@ -20,6 +19,7 @@ from psycopg.conninfo import make_conninfo
 from psycopg.types.json import Jsonb
 from pydantic import AliasChoices
 from structlog.dev import ConsoleRenderer, plain_traceback
+from tests import examples
 from tests.azurite_server import Azurite, stop_azurite
 from tests.folders import new_cluster_folder
 from tests.managed_identity import managed_identity
@@ -78,10 +78,6 @@ WAYS_IN = (("local", ""), ("host", "all"))
 
 PLAIN = ConsoleRenderer(colors=False, exception_formatter=plain_traceback)
 
-# A busy machine is no failure, and a run of continuous integration can be repeated to the letter.
-hypothesis.settings.register_profile("graticule", deadline=None, derandomize="CI" in os.environ)
-hypothesis.settings.load_profile("graticule")
-
 
 class SharedCluster:
     """The cluster of a test run, held by the process that began it."""
@@ -134,6 +130,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in _settings_variables() & set(os.environ):
         del os.environ[name]
     plain_logs()
+    examples.choose(is_thorough="not thorough" not in config.option.markexpr)
     if not hasattr(config, "workerinput") and not config.option.collectonly:
         _shared = SharedCluster()
     gc.disable()  # while tests are collected nothing is thrown away, and there is much to look at

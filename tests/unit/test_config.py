@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from psycopg.conninfo import conninfo_to_dict
 from pydantic import ValidationError
+from tests.examples import examples
 
 from graticule.config import RunMode, Settings
 from graticule.core.errors import ConfigurationError
@@ -306,7 +307,7 @@ hosts = st.sampled_from(["localhost", "db.example", "10.0.0.1", "/var/run/postgr
 
 
 @given(host=hosts, port=st.integers(1, 65535), database=words, user=words, password=words)
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 def test_the_parts_make_an_address_whatever_characters_they_have(
     host: str, port: int, database: str, user: str, password: str
 ) -> None:
@@ -352,7 +353,7 @@ ADDRESSES: dict[str, Callable[[str], str]] = {
 @pytest.mark.parametrize("name", ["GRATICULE_DATABASE_URL", "GRATICULE_OWNER_DATABASE_URL"])
 @pytest.mark.parametrize("form", ADDRESSES)
 @given(secret=secrets)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_the_password_of_an_address_is_never_shown(name: str, form: str, secret: str) -> None:
     with environment(**{name: ADDRESSES[form](secret)}):
         shown = shown_or_refused()

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.integration.assets.small_world import PLATFORMS, WORDS, SmallWorld
 
 from graticule.core.ids import AssetId, PlatformId
@@ -84,7 +85,7 @@ async def test_each_asset_carries_its_newest_live_version(world: SmallWorld, rea
             assert version.model_dump() == expected.model_dump(include=set(type(version).model_fields))
 
 
-@settings(RANDOMLY, max_examples=50)
+@settings(RANDOMLY, max_examples=examples(50))
 @given(text=st.text(st.characters(codec=None), max_size=40) | st.text("'\"\\&|!()<->:* aé-_./@%{}\0", max_size=30))
 @example(text="")
 @example(text="   ")

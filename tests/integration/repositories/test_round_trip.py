@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psycopg import sql
 from pydantic import JsonValue
+from tests.examples import examples
 from tests.integration.repositories import rows
 from tests.integration.repositories.registry import repositories, repository_of
 
@@ -22,7 +23,10 @@ from graticule.repositories.workflows import WorkflowRepository
 
 IDENTITIES = {"deployment_id", "result_id", "event_id", "callback_id"}
 SAME_DATABASE = settings(
-    derandomize=True, deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    derandomize=True,
+    deadline=None,
+    max_examples=examples(60),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
 # Beyond 2**53 a float comes back from JSONB as the integer that it was written as.

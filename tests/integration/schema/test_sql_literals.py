@@ -11,11 +11,15 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.conftest import TestDatabase
+from tests.examples import examples
 
 from graticule.core.columns import literal
 
 SAME_CONNECTION = settings(
-    derandomize=True, deadline=None, max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    derandomize=True,
+    deadline=None,
+    max_examples=examples(120),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
 NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.floats(-(2.0**53), 2.0**53, allow_nan=False)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from graticule.core.asset_names import OutputNames, RefValue, asset_id_of, output_names
 from graticule.core.ids import PlatformId
@@ -86,7 +87,7 @@ def test_every_name_is_valid_where_it_is_used(platform_id: str, key: Any, of: An
 
 
 @given(keys, keys, described, described)
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @example(("0123abcd", 1, 1), ("0123abcd", 1, 2), ({"a": "x"}, "v"), ({"a": "x"}, "v"))
 @example(("0123abcd", 1, 2), ("0123abcd", 12, 1), ({"a": "x"}, "v"), ({"a": "x"}, "v"))
 @example(("0123abcd", 0, 1), ("12345678", 0, 1), ({"a": "12345678"}, "v"), ({"a": "0123abcd"}, "0123abcd_v0"))

@@ -7,6 +7,7 @@ from importlib.resources import files
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.unit.dag.workflow_texts import HANDLERS, compiled, errors_of, graph_of, graph_of_nodes, nodes_text, told
 
 from graticule.core.models.engine import NodeType
@@ -503,7 +504,7 @@ def random_nodes(draw: st.DrawFn) -> str:
     return "\n".join(draw(st.permutations(lines)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(random_nodes())
 def test_random_graphs_compile_and_stand_in_topological_order(nodes: str) -> None:
     graph = graph_of_nodes(nodes)
@@ -515,7 +516,7 @@ def test_random_graphs_compile_and_stand_in_topological_order(nodes: str) -> Non
     assert graph.downstream(graph.start) == set(graph.nodes) - {graph.start}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(random_nodes(), st.data())
 def test_a_random_edge_back_is_a_cycle(nodes: str, data: st.DataObject) -> None:
     graph = graph_of_nodes(nodes)
@@ -532,7 +533,7 @@ def test_a_random_edge_back_is_a_cycle(nodes: str, data: st.DataObject) -> None:
     assert "cycle" in {code for code, _, _ in told(errors_of(nodes_text(spoilt)))}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.text(max_size=300)
     | st.recursive(

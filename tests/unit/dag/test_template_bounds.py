@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from graticule.dag.templates import ParamsTemplate, TemplateError, evaluate_condition, references, render_value
 
@@ -209,7 +210,7 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.lists(PIECES, max_size=30).map(" ".join) | st.lists(PIECES, max_size=30).map("".join) | st.text())
 def test_random_text_raises_nothing_but_a_template_error(text: str) -> None:
     for source in (text, "{{ " + text + " }}", "{{ inputs." + text + "}}"):

@@ -8,6 +8,7 @@ import pytest
 from azure.servicebus._pyamqp._decode import decode_payload
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.servicebus_emulator.message import Message, messages_of
 from tests.servicebus_emulator.types import (
     LONGS,
@@ -80,7 +81,7 @@ def _types(value: Any) -> Any:
     return type(value)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(VALUES)
 def test_a_value_is_decoded_as_it_was_encoded(value: Any) -> None:
     data = encode(value)
@@ -89,7 +90,7 @@ def test_a_value_is_decoded_as_it_was_encoded(value: Any) -> None:
     assert end_of(data, 0) == len(data)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(VALUES, st.data())
 def test_a_value_that_is_cut_short_is_refused(value: Any, data: st.DataObject) -> None:
     encoded = encode(value)
@@ -97,7 +98,7 @@ def test_a_value_that_is_cut_short_is_refused(value: Any, data: st.DataObject) -
         decode(encoded[: data.draw(st.integers(0, len(encoded) - 1))])
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.binary(max_size=64))
 def test_any_bytes_are_decoded_or_refused(data: bytes) -> None:
     with suppress(Malformed):

@@ -7,6 +7,7 @@ from urllib.parse import urljoin, urlsplit
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from graticule.config import Settings
 from graticule.core.errors import ConfigurationError
@@ -56,7 +57,7 @@ def test_everything_else_leads_to_the_first_page(to: str) -> None:
     assert page_of_ours(to) == HOME
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.text(st.sampled_from("/\\:?#@%.\t\n aevil"), max_size=12) | st.text(max_size=30))
 def test_no_text_leads_to_another_host(to: str) -> None:
     stripped = re.sub(r"[\t\n\r]", "", page_of_ours(to)).replace("\\", "/")  # as browsers read it

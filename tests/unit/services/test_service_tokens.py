@@ -10,6 +10,7 @@ import time_machine
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
+from tests.examples import examples
 
 from graticule.core.errors import ConfigurationError, Unauthenticated
 from graticule.core.ids import ClientId, PlatformId
@@ -39,7 +40,7 @@ callers = st.builds(
 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(callers)
 def test_what_is_signed_is_read(caller: Caller) -> None:
     assert TOKENS.read(TOKENS.sign(caller)) == caller

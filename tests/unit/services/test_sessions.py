@@ -10,6 +10,7 @@ import time_machine
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr
+from tests.examples import examples
 
 from graticule.config import Settings
 from graticule.core.errors import Unauthenticated
@@ -41,13 +42,13 @@ def seal(key: str = SERVICE_KEY, purpose: str = "tests", life: timedelta = HOUR)
 # The seal
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.text(st.characters(codec="utf-8"), max_size=500))
 def test_what_is_sealed_is_read(text: str) -> None:
     assert seal().open(seal().close(Note(text=text)), Note) == Note(text=text)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(place=st.integers(min_value=0), letter=st.characters(max_codepoint=0x2FF), text=st.text("ab", max_size=20))
 def test_a_letter_that_is_changed_breaks_the_seal(place: int, letter: str, text: str) -> None:
     sealed = seal().close(Note(text=text))
@@ -56,7 +57,7 @@ def test_a_letter_that_is_changed_breaks_the_seal(place: int, letter: str, text:
     assert (seal().open(changed, Note) is not None) == (changed == sealed)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.text(max_size=200) | st.binary(max_size=200).map(lambda raw: raw.decode("latin-1")))
 def test_what_was_never_sealed_is_not_read(text: str) -> None:
     assert seal().open(text, Note) is None

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import hypothesis
 import pytest
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from graticule.config import Settings
 from graticule.core.errors import ConfigurationError, InvalidInput
@@ -156,7 +157,7 @@ NAMES = st.one_of(
 )
 
 
-@hypothesis.settings(max_examples=400)
+@hypothesis.settings(max_examples=examples(400))
 @hypothesis.given(name=NAMES)
 @hypothesis.example("FOLDER/second/link/a.tif")
 @hypothesis.example("https://data.example.org/../x")

@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from graticule.core.errors import InvalidInput
 from graticule.handlers.raster.pixels import Box
@@ -34,7 +35,7 @@ def test_a_tile_holds_nearly_200_mib(bands: int, bytes_per_sample: int, size: in
 
 
 @given(EXTENTS, EXTENTS, SIZES, st.integers(0, 600))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_cores_are_a_partition_and_neighbours_overlap_as_asked(
     width: int, height: int, tile_size: int, wanted: int
 ) -> None:

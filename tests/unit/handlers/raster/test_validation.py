@@ -28,6 +28,7 @@ from rasterio.control import GroundControlPoint
 from rasterio.crs import CRS
 from rasterio.enums import Resampling
 from rio_cogeo.cogeo import cog_validate
+from tests.examples import examples
 from tests.rasters import KINDS, make_raster
 from tests.unit.handlers.raster.large_tiffs import hollow_tiff
 from tests.unit.handlers.raster.range_server import served
@@ -590,7 +591,7 @@ def _damage(bronze: Path, small_files: list[bytes], which: int, data: st.DataObj
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # damaged bytes in GDAL's words
-@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(120), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 4), st.data())
 def test_damaged_files_are_told_of(bronze: Path, small_files: list[bytes], which: int, data: st.DataObject) -> None:
     _damage(bronze, small_files, which, data)

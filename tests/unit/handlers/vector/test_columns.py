@@ -3,6 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
+from tests.examples import examples
 
 from graticule.handlers.vector.described import ColumnName
 from graticule.handlers.vector.preparing.columns import RESERVED_WORDS, SYSTEM_COLUMNS, column_names
@@ -12,7 +13,7 @@ LIKELY = st.sampled_from(["fid", "FID", "geom", "id", "a", "A", "a_2", "select",
 NAMES = st.lists(st.one_of(LIKELY, st.text(max_size=80), st.from_regex(r"[a-z][a-z0-9_]{0,62}", fullmatch=True)))
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(NAMES)
 def test_every_field_gets_a_column_of_its_own(fields: list[str]) -> None:
     names = column_names(fields)
@@ -23,7 +24,7 @@ def test_every_field_gets_a_column_of_its_own(fields: list[str]) -> None:
         FITS.validate_python(name)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(NAMES)
 def test_good_names_stay_as_they_are(fields: list[str]) -> None:
     names = column_names(fields)

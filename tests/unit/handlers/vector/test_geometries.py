@@ -11,6 +11,7 @@ import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyproj import CRS, Transformer
+from tests.examples import examples
 from tests.unit.handlers.vector.wkb_making import Made, Style, column, flattened, geometries, read_all, square, styles
 
 from graticule.handlers.findings import Rejected
@@ -63,7 +64,7 @@ def rejection(values: list[bytes | None], shape: Shape = ANY, **how: Any) -> tup
     return told.value.findings[0].code, told.value.findings[0].where
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(BATCHES, st.booleans(), st.booleans(), st.booleans())
 def test_all_is_where_shapely_and_proj_say(
     batch: tuple[ShapeType, list[tuple[Made, Style] | None]], has_z: bool, has_m: bool, is_swapped: bool
@@ -128,7 +129,7 @@ def test_both_ways_lead_to_the_same_bytes(made: list[tuple[Made, Style]]) -> Non
     assert fast.bounds == slow.bounds
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(st.binary(max_size=40), geometries(), styles(), st.integers(0, 200), st.integers(0, 255))
 def test_broken_bytes_are_prepared_or_rejected(tail: bytes, made: Made, style: Style, place: int, byte: int) -> None:
     broken = bytearray(made.wkb(style) + tail)

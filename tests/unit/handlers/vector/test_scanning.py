@@ -9,6 +9,7 @@ import pytest
 import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from graticule.handlers.findings import Rejected
 from graticule.handlers.vector.examining.scanning import MOST_EXAMPLES, Example, Scan
@@ -158,7 +159,7 @@ def test_bytes_that_are_no_geometry_are_rejected(value: bytes) -> None:
 
 
 @given(st.binary(max_size=60))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_any_bytes_are_a_geometry_or_rejected(tail: bytes) -> None:
     for head in (b"", struct.pack("<BII", 1, 7, 2)):
         try:

@@ -8,6 +8,7 @@ import pytest
 import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.unit.handlers.vector.wkb_making import Made, Style, column, flattened, geometries, square, styles
 
 from graticule.handlers.vector.preparing import wkb
@@ -42,7 +43,7 @@ def test_what_gdal_writes_is_plain(made: Made, style: Style) -> None:
     assert is_plain[0] == (style.order == "<" and (has_parts or made.kind == 1))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(geometries(), styles(), st.data())
 def test_no_bytes_lead_beyond_the_end(made: Made, style: Style, data: st.DataObject) -> None:
     broken = bytearray(made.wkb(style)[: data.draw(st.integers(0, 400), "length")])
@@ -94,7 +95,7 @@ def test_curves_and_surfaces_are_told_from_nonsense(kind: int) -> None:
         wkb.walked(struct.pack("<BII", 1, 7, 1) + curve)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(geometries(), styles(), st.booleans(), st.booleans())
 def test_what_is_written_is_what_was_read(made: Made, style: Style, has_z: bool, has_m: bool) -> None:
     value = made.wkb(style)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from graticule.repositories.served_tables import ServedColumn
 from graticule.serve.features.cql2 import Compiler, Parameters, read_filter
@@ -225,7 +226,7 @@ def written(text: str) -> tuple[str, list[Any]] | None:
         return None
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(HOSTILE)
 def test_a_hostile_text_is_only_a_value(text: str) -> None:
     made = written("name = '" + text.replace("'", "''") + "'")
@@ -235,7 +236,7 @@ def test_a_hostile_text_is_only_a_value(text: str) -> None:
         assert compiled(by_json) == ('("name" = CAST($1 AS text))', [text])
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(HOSTILE)
 def test_a_hostile_name_is_no_property(name: str) -> None:
     with pytest.raises(FilterError):
@@ -244,7 +245,7 @@ def test_a_hostile_name_is_no_property(name: str) -> None:
         compiled({"op": name, "args": [{"property": "name"}, "x", "y", "z"]})
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(HOSTILE)
 def test_hostile_filters_write_only_what_is_known(text: str) -> None:
     made = written(text)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rasterio.enums import ColorInterp
+from tests.examples import examples
 from tests.unit.handlers.raster.cog.rasters import Array, profile_for
 
 from graticule.handlers.raster.cog.pyramid import level_sizes, reduced
@@ -63,7 +64,7 @@ def integer_rasters(draw: st.DrawFn) -> tuple[Array, Array]:
 
 
 @given(integer_rasters())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_average_of_integers_is_exact_for_any_type(raster: tuple[Array, Array]) -> None:
     data, valid = raster
     data[:, ~valid] = 0
@@ -76,7 +77,7 @@ def test_average_of_integers_is_exact_for_any_type(raster: tuple[Array, Array]) 
 
 
 @given(integer_rasters())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_average_leaves_out_nodata_in_each_band_and_never_becomes_it(raster: tuple[Array, Array]) -> None:
     data, _ = raster
     result = reduced(Pixels(data), profile_for(data, nodata=4)).data
@@ -99,7 +100,7 @@ def test_a_mean_that_meets_nodata_moves_beside_it(dtype: str, nodata: float, bes
         st.one_of(st.floats(-(2**20), 2**20, width=32), st.just(math.nan), st.just(-9999.0)), min_size=15, max_size=15
     )
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_average_of_floats_leaves_out_nodata_and_nan(values: list[float]) -> None:
     data = np.array(values, "float32").reshape(1, 3, 5)
     result = reduced(Pixels(data), profile_for(data, nodata=-9999.0)).data
