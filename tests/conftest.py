@@ -75,6 +75,7 @@ END_OTHERS = """
 """
 ASKED = "asked_for_a_password"  # the role whose members have to prove theirs
 WAYS_IN = (("local", ""), ("host", "all"))
+WAITING = {"messaging", "servicebus", "worker"}  # the folders of tests that use a broker
 
 PLAIN = ConsoleRenderer(colors=False, exception_formatter=plain_traceback)
 
@@ -134,6 +135,20 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput") and not config.option.collectonly:
         _shared = SharedCluster()
     gc.disable()  # while tests are collected nothing is thrown away, and there is much to look at
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let the tests that mostly wait for a broker go beside all others, instead of at the same time as each other.
+
+    Each process of a parallel run begins with one part of the list, and who is done takes from the end of another's
+    part. So the first begins with what starts whole installations, and the second with what waits.
+    """
+    processes = getattr(config, "workerinput", {}).get("workercount", 1)
+    waiting = [item for item in items if WAITING & set(item.path.parts)]
+    others = [item for item in items if not WAITING & set(item.path.parts)]
+    second = len(items) // processes
+    items[:] = [*others[:second], *waiting, *others[second:]]
 
 
 def pytest_collection_finish() -> None:
