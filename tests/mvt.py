@@ -1,5 +1,6 @@
 """Vector tiles read and written by GDAL, in a process of its own: handlers take drivers away that they do not use."""
 
+import atexit
 import json
 import subprocess
 import sys
@@ -33,7 +34,9 @@ def _asked(*question: Any) -> Any:
 @cache
 def _elsewhere() -> subprocess.Popen[str]:
     """Start the process, which ends when nobody can ask it any more."""
-    return subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    atexit.register(process.communicate, timeout=10)
+    return process
 
 
 def _read(file: str, with_buffer: bool) -> list[dict[str, Any]]:

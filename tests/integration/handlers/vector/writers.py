@@ -1,5 +1,6 @@
 """Files of features written by GDAL with all its drivers, in a process of its own: handlers take drivers away."""
 
+import atexit
 import pickle
 import subprocess
 import sys
@@ -39,7 +40,10 @@ def _send(stream: IO[bytes], content: Any) -> None:
 @cache
 def _elsewhere() -> subprocess.Popen[bytes]:
     """Start the process, which ends when nobody can ask it any more."""
-    return subprocess.Popen([sys.executable, "-W", "ignore", __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    command = [sys.executable, "-W", "ignore", __file__]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    atexit.register(process.communicate, timeout=10)
+    return process
 
 
 def _write(file: str, driver: str, columns: list[Any], wkb: list[Any], described: dict[str, Any]) -> None:
