@@ -530,6 +530,7 @@ def test_a_browser_is_installed_for_tests_only(
     stamped(checkout)
     monkeypatch.setattr(setup.shutil, "which", lambda name: name if name == browser else None)
     monkeypatch.setattr(setup, "install_package", lambda package, lack: installed.append(package))
+    monkeypatch.setattr(setup, "compile_tests", lambda _: None)  # there are none here, and to see that takes a while
     assert setup.main([]) == 0
     assert installed == []
     assert setup.main(["--for-tests", str(checkout / ".venv")]) == 0

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, Phase
 from hypothesis import strategies as st
 from pydantic import SecretStr
 from tests.conftest import TestDatabase
+from tests.examples import examples
 from tests.integration.api.documents import application
 from tests.integration.gateway.front import (
     ADMIN_KEY,
@@ -32,7 +33,7 @@ from tests.integration.gateway.front import (
 
 from graticule.services.service_tokens import GATEWAY, HEADER, ServiceTokens
 
-EXAMPLES: Final = 6  # of each operation; what was once found wrong has a test of its own
+EXAMPLES: Final = examples(10)  # of each operation; what was once found wrong has a test of its own
 PROCESSES: Final = ("gateway", "orchestrator")
 # They answer without end; their own tests listen to them.
 ENDLESS: Final = ("/events/stream",)
