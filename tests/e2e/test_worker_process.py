@@ -30,9 +30,10 @@ StartWorker = Callable[..., Program]
 class Board:
     """Gives tasks out and sees what comes back."""
 
-    def __init__(self, database: TestDatabase, carrier: Carrier) -> None:
+    def __init__(self, database: TestDatabase, carrier: Carrier, folder: Path) -> None:
         self._url = database.url()
         self._carrier = carrier
+        self._folder = folder
         self.ask(
             "INSERT INTO dagapp.dag_workflows (workflow_hash, workflow_id, version, name, definition)"
             " VALUES (repeat('ab', 32), 'flow', '1', 'Flow', '{}')"
@@ -63,7 +64,12 @@ class Board:
     def result(self, task_id: str) -> dict[str, Any]:
         """Wait for the end of a task."""
         query = "SELECT * FROM dagapp.dag_task_results WHERE task_id = %s AND status <> 'running'"
-        return eventually(lambda: self.ask(query, task_id), f"a result of {task_id}")[0]
+        return eventually(lambda: self.ask(query, task_id), lambda: f"a result of {task_id}; {self._seen(task_id)}")[0]
+
+    def _seen(self, task_id: str) -> str:
+        """Tell where a task is, and what the processes have told of it."""
+        said = [file.read_text() for file in sorted(self._folder.glob("*.err"))]
+        return "\n".join([str(self.task(task_id)), *said])
 
     def give_again(self, task_id: str) -> None:
         """Do what an orchestrator does when a lease has run out."""
@@ -109,8 +115,8 @@ def carrier(transport: Transport, database: TestDatabase, folder: Path) -> Itera
 
 
 @pytest.fixture
-def board(database: TestDatabase, carrier: Carrier) -> Board:
-    return Board(database, carrier)
+def board(database: TestDatabase, carrier: Carrier, folder: Path) -> Board:
+    return Board(database, carrier, folder)
 
 
 @pytest.fixture
