@@ -199,6 +199,7 @@ def test_a_worker_that_is_killed_takes_its_child_processes_along_and_its_task_go
     assert children
     os.kill(worker.pid, signal.SIGKILL)
     eventually(lambda: not any(child.running for child in children), "the end of the children", 5)
+    worker.wait()  # its children end with its main thread; with the last one its links, on which tasks are sent to it
     saved = board.phase()
     board.give_again("t")
     start_worker()
