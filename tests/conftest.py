@@ -75,7 +75,7 @@ END_OTHERS = """
 """
 ASKED = "asked_for_a_password"  # the role whose members have to prove theirs
 WAYS_IN = (("local", ""), ("host", "all"))
-WAITING = {"messaging", "servicebus", "worker"}  # the folders of tests that use a broker
+WAITING = tuple(f"tests/integration/{folder}/" for folder in ("messaging", "servicebus", "worker"))
 
 PLAIN = ConsoleRenderer(colors=False, exception_formatter=plain_traceback)
 
@@ -145,8 +145,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     part. So the first begins with what starts whole installations, and the second with what waits.
     """
     processes = getattr(config, "workerinput", {}).get("workercount", 1)
-    waiting = [item for item in items if WAITING & set(item.path.parts)]
-    others = [item for item in items if not WAITING & set(item.path.parts)]
+    waiting = [item for item in items if item.nodeid.startswith(WAITING)]
+    others = [item for item in items if not item.nodeid.startswith(WAITING)]
     second = len(items) // processes
     items[:] = [*others[:second], *waiting, *others[second:]]
 
