@@ -1,4 +1,4 @@
-// Everything of the platform in one resource group. docs/azure.md tells what runs where, and who may do what.
+// Everything of the platform in one resource group. docs/how-to/azure.md tells what runs where, and who may do what.
 
 @description('The beginning of all names.')
 @minLength(3)

@@ -18,7 +18,7 @@ def load_settings(**overrides: Any) -> Settings:
     except ValidationError as error:
         problems = "; ".join(f"{_variable(str(item['loc'][0]))}: {item['msg']}" for item in error.errors())
         raise ConfigurationError(
-            f"The settings are not valid: {problems}.", hint="docs/settings.md lists them."
+            f"The settings are not valid: {problems}.", hint="docs/reference/settings.md lists them."
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""The examples of docs/client.md run, and print what the page says."""
+"""The examples of docs/how-to/client.md run, and print what the page says."""
 
 import asyncio
 

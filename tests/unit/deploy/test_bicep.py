@@ -1,4 +1,4 @@
-"""deploy/azure: every file parses, everything in it is declared, and it does what docs/azure.md says."""
+"""deploy/azure: every file parses, everything in it is declared, and it does what docs/how-to/azure.md says."""
 
 import re
 from collections.abc import Iterator

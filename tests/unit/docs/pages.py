@@ -14,8 +14,9 @@ _LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
 def page(name: str) -> str:
-    """Give the text of a page."""
-    return (DOCS / name).read_text(encoding="utf-8")
+    """Give the text of a page, in whatever folder it is: no two have the same name."""
+    (found,) = DOCS.rglob(name)
+    return found.read_text(encoding="utf-8")
 
 
 def blocks(text: str, language: str) -> list[str]:

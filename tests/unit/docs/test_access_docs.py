@@ -1,4 +1,4 @@
-"""docs/access.md says what the roles, the routes, the services and the settings say."""
+"""docs/reference/access.md says what the roles, the routes, the services and the settings say."""
 
 import re
 

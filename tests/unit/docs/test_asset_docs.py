@@ -1,4 +1,4 @@
-"""docs/assets.md says what the transition tables, the refusals and the choice of workflows say."""
+"""docs/explanation/assets.md says what the transition tables, the refusals and the choice of workflows say."""
 
 from tests.unit.docs.pages import blocks, code, codes, page, state_diagram, table
 

@@ -1,9 +1,9 @@
-"""docs/commands.md names every command, and no other."""
+"""docs/reference/commands.md names every command, and no other."""
 
 from collections.abc import Iterator
 from typing import Any
 
-from tests.unit.docs.pages import DOCS, anchors, codes, links, page, table
+from tests.unit.docs.pages import codes, page, table
 from typer.main import get_command
 
 from graticule.cli.main import app
@@ -33,14 +33,6 @@ def told() -> set[str]:
 
 def test_every_command_is_told_and_no_other() -> None:
     assert told() == set(commands(get_command(app)))
-
-
-def test_the_pages_that_are_named_exist() -> None:
-    for name in ("commands.md", "client.md"):
-        for link in links(page(name)):
-            file, _, anchor = link.partition("#")
-            assert (DOCS / file).is_file(), link
-            assert not anchor or anchor in anchors(page(file)), link
 
 
 def test_the_command_line_in_short_is_one_screen() -> None:

@@ -12,6 +12,6 @@ STORIES = Path(__file__).parents[2] / "browser/console"
 def test_the_pictures_are_those_that_the_stories_take() -> None:
     stories = "\n".join(path.read_text(encoding="utf-8") for path in STORIES.glob("test_*.py"))
     taken = set(re.findall(r'(?:light|dark|phone)="(\w+\.(?:png|jpg))"', stories))
-    shown = set(re.findall(r"\(images/console/([\w.]+)\)", page("console.md")))
+    shown = set(re.findall(r"\(\.\./images/console/([\w.]+)\)", page("console.md")))
     assert shown == taken
     assert {path.name for path in PICTURES.iterdir()} == taken

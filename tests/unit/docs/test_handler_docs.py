@@ -1,4 +1,4 @@
-"""docs/handlers.md: its package is written, installed, loaded and run as the page says."""
+"""docs/how-to/handlers.md: its package is written, installed, loaded and run as the page says."""
 
 import importlib
 import inspect

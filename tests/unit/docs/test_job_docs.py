@@ -1,4 +1,4 @@
-"""docs/jobs.md names every option of `graticule submit`, and shows a job as it is drawn."""
+"""docs/how-to/jobs.md names every option of `graticule submit`, and shows a job as it is drawn."""
 
 import re
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""docs/platforms.md: its partner is added as shown, the translation is the one that happens, every command is told."""
+"""docs/how-to/platforms.md: its partner is added as shown, its translation happens, every command is told."""
 
 import hashlib
 import json

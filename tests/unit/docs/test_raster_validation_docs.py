@@ -1,4 +1,4 @@
-"""docs/raster_validation.md: its codes, limits and lists are those of the code."""
+"""docs/reference/raster_validation.md: its codes, limits and lists are those of the code."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""docs/vector_validation.md: its codes, limits and lists are those of the code."""
+"""docs/reference/vector_validation.md: its codes, limits and lists are those of the code."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""docs/workflows.md says what the compiler, the templates and the evaluator do."""
+"""docs/how-to/workflows.md says what the compiler, the templates and the evaluator do."""
 
 import json
 import re
