@@ -1,4 +1,4 @@
-"""All that `raster.validate` can find, and how each is mended. docs/reference/raster_validation.md shows the same table."""
+"""All that `raster.validate` can find, and how to mend it. docs/reference/raster_validation.md shows the same table."""
 
 from enum import StrEnum
 from typing import Final
