@@ -1,12 +1,13 @@
 """`/api/v1/bootstrap/`: the schema over HTTP. Admins only."""
 
-from typing import Annotated, cast
+from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Query
 from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel
 
 from graticule.api.access import AdminOnly
+from graticule.http.parts import part
 from graticule.http.problems import problem_responses
 from graticule.schema.report import SchemaReport, SchemaStatus, TableReport
 from graticule.services.bootstrap import BootstrapService
@@ -26,11 +27,7 @@ class TableList(BaseModel):
     next: None = None
 
 
-def _service(request: Request) -> BootstrapService:
-    return cast("BootstrapService", request.app.state.bootstrap)
-
-
-Service = Annotated[BootstrapService, Depends(_service)]
+Service = Annotated[BootstrapService, Depends(part("bootstrap"))]
 
 
 @router.get("/status")

@@ -5,9 +5,9 @@ import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import Annotated, Final, cast
+from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, FastAPI, Path, Request
+from fastapi import APIRouter, Depends, FastAPI, Path
 from pydantic import BaseModel, Field
 
 from graticule.api.access import AdminOnly, GatewayOnly
@@ -20,6 +20,7 @@ from graticule.core.models.fields import PlatformKey
 from graticule.core.models.platform import ClientRole
 from graticule.http.callers import CallerWhoAdministers
 from graticule.http.paging import Page
+from graticule.http.parts import part
 from graticule.http.problems import problem_responses
 from graticule.logs import get_logger
 from graticule.services.access import AccessService
@@ -78,11 +79,7 @@ class Noted(BaseModel):
     noted: int
 
 
-def _service(request: Request) -> ClientService:
-    return cast("ClientService", request.app.state.clients)
-
-
-Clients = Annotated[ClientService, Depends(_service)]
+Clients = Annotated[ClientService, Depends(part("clients"))]
 
 
 @router.get("")

@@ -264,7 +264,7 @@ def _bad_gateway(detail: str) -> Problem:
     )
 
 
-def _forwarder(request: Request) -> Forwarder:
+async def _forwarder(request: Request) -> Forwarder:
     return Forwarder(request.app.state.orchestrator, request)
 
 

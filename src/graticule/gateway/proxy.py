@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Annotated, Any, Final, Literal, Self, cast
+from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import quote
 
 import httpx
@@ -35,6 +35,7 @@ from graticule.gateway.forwarding import (
     trace_headers,
 )
 from graticule.http.callers import CallerWhoOperates
+from graticule.http.parts import part
 from graticule.http.problems import problem_responses
 from graticule.http.sse import MEDIA_TYPE as EVENT_STREAM
 from graticule.logs import get_logger
@@ -353,11 +354,7 @@ def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
     return url.scheme, url.host, url.port
 
 
-def _proxy(request: Request) -> Proxy:
-    return cast("Proxy", request.app.state.proxy)
-
-
-TheProxy = Annotated[Proxy, Depends(_proxy)]
+TheProxy = Annotated[Proxy, Depends(part("proxy"))]
 Target = Annotated[str, Path(max_length=64, description="The name of a configured target.", examples=[ORCHESTRATOR])]
 TargetPath = Annotated[str, Path(max_length=2048, description="The path at the target.", examples=["api/v1/queues"])]
 

@@ -89,7 +89,7 @@ class KeyOfCaller(BaseModel):
     api_key: Secret[Annotated[str, Field(min_length=1, max_length=512)]] = Field(examples=["gtc_…"])
 
 
-def _sessions(request: Request) -> Sessions:
+async def _sessions(request: Request) -> Sessions:
     sessions: Sessions | None = request.app.state.sessions
     if sessions is None:
         raise Unavailable(
@@ -98,7 +98,7 @@ def _sessions(request: Request) -> Sessions:
     return sessions
 
 
-def _open_id(request: Request) -> OpenIdSignIn:
+async def _open_id(request: Request) -> OpenIdSignIn:
     found: OpenIdSignIn | None = request.app.state.open_id_sign_in
     if found is None:
         raise NotFound(
@@ -108,7 +108,7 @@ def _open_id(request: Request) -> OpenIdSignIn:
     return found
 
 
-def _view_of(request: Request, settings: TheSettings, proxy: TheProxy) -> SessionView:
+async def _view_of(request: Request, settings: TheSettings, proxy: TheProxy) -> SessionView:
     """Tell of this server, before anybody is signed in."""
     tiles = settings.console_base_map
     return SessionView(

@@ -20,7 +20,7 @@ HEADERS: Final = {"Cache-Control": "private, max-age=60", "Content-Security-Poli
 router = APIRouter(prefix=PREFIX, include_in_schema=False)
 
 
-def _storage(request: Request) -> LocalStorage:
+async def _storage(request: Request) -> LocalStorage:
     storage = request.app.state.storage
     if not isinstance(storage, LocalStorage):
         raise NotFound("This gateway has no files.")

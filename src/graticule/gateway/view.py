@@ -4,7 +4,7 @@ The internal services answer, in the caller's name. What they say of keeping an 
 keep the tiles of a map.
 """
 
-from typing import Annotated, Any, Final, cast
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Path, Request
 from starlette.datastructures import MutableHeaders
@@ -15,6 +15,7 @@ from graticule.core.errors import Unavailable
 from graticule.core.permissions import Caller, Deed
 from graticule.gateway.proxy import SENT_BACK, Passage, PassedOn, TheProxy
 from graticule.http.callers import Uncounted, ensure_allowed
+from graticule.http.parts import part
 from graticule.http.problems import problem_responses
 from graticule.services.service_tokens import TO_SERVICES, ServiceTokens
 
@@ -59,10 +60,6 @@ def passage_to_services(settings: Settings) -> Passage:
     )
 
 
-def _passage(request: Request) -> Passage:
-    return cast("Passage", request.app.state.passage_to_services)
-
-
 async def _caller_who_looks(caller: Uncounted) -> Caller:
     return ensure_allowed(caller, Deed.INSPECT)
 
@@ -71,7 +68,7 @@ async def view(
     path: ViewedPath,
     request: Request,
     proxy: TheProxy,
-    passage: Annotated[Passage, Depends(_passage)],
+    passage: Annotated[Passage, Depends(part("passage_to_services"))],
     caller: Annotated[Caller, Depends(_caller_who_looks)],
 ) -> PassedOn:
     """Give what the internal services answer; previews of what waits for a decision are for those who may review."""

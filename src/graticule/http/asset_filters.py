@@ -41,7 +41,7 @@ BoxQuery = Annotated[
 ]
 
 
-def asset_filter(
+async def asset_filter(
     *,
     platform: Annotated[PlatformKey | None, Query(description="Of this partner.", examples=["ddh"])] = None,
     refs: RefsText | None = None,

@@ -23,7 +23,7 @@ Sought = Annotated[
 ]
 
 
-def job_filter(
+async def job_filter(
     *,
     status: JobStatus | None = None,
     workflow_id: Short | None = None,
