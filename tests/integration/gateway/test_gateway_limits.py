@@ -114,9 +114,11 @@ async def test_a_body_over_the_limit_is_refused(database: TestDatabase, tmp_path
 
 async def test_a_client_that_asks_too_often_waits(database: TestDatabase, tmp_path: Path) -> None:
     async with running_front(settings_of(tmp_path, rate_limit_per_minute=2), database) as front:
-        answers = [await front.ask("partner", "GET", "/api/platforms") for _ in range(3)]
-        assert [answer.status_code for answer in answers] == [200, 200, 429]
-        assert int(answers[2].headers["retry-after"]) > 0
+        answers = [await front.ask("partner", "GET", "/api/platforms") for _ in range(4)]
+        allowed = [answer for answer in answers if answer.status_code == 200]
+        assert len(allowed) in {2, 3}  # when a minute begins between them, a part of the one before counts
+        assert answers[3].status_code == 429
+        assert int(answers[3].headers["retry-after"]) > 0
         assert (await front.ask("stranger", "GET", "/api/platforms")).status_code == 200
 
 
