@@ -20,6 +20,8 @@ FIRST_PORT = 18_000
 READY_WITHIN_SECONDS = 60.0
 STOPPED_WITHIN_SECONDS = 40.0
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+# Fields of /proc/PID/status.
+_PEAK, _NOW = "VmHWM:", "VmRSS:"
 # Fields of /proc/PID/stat after the name.
 _PARENT = 1
 _USED, _USED_WITH_ENDED = slice(11, 13), slice(11, 15)  # the second with the children that have ended
@@ -40,20 +42,24 @@ class Process:
 
     def peak_memory_mb(self) -> float:
         """Give the most memory that it ever held at once."""
-        return _peak_memory_mb(self.pid)
+        return _memory_mb(self.pid, _PEAK)
 
     def peak_memory_with_children_mb(self) -> float:
         """Give the same with the peaks of the processes that it has started and that still run."""
-        return self.peak_memory_mb() + sum(_peak_memory_mb(pid) for pid in _children(self.pid))
+        return self.peak_memory_mb() + sum(_memory_mb(pid, _PEAK) for pid in _children(self.pid))
+
+    def memory_mb(self) -> float:
+        """Give the memory that it holds now."""
+        return _memory_mb(self.pid, _NOW)
 
 
-def _peak_memory_mb(pid: int) -> float:
-    """Give the most memory that a process ever held at once; of one that has just ended, 0."""
+def _memory_mb(pid: int, field: str) -> float:
+    """Give a figure of the memory of a process; of one that has just ended, 0."""
     try:
         status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError):
         return 0.0
-    lines = [line for line in status.splitlines() if line.startswith("VmHWM:")]
+    lines = [line for line in status.splitlines() if line.startswith(field)]
     return int(lines[0].split()[1]) / 1024 if lines else 0.0
 
 

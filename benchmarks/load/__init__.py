@@ -1,0 +1,1 @@
+"""What partners see of a gateway under load: `make load`."""
