@@ -75,7 +75,7 @@ class Orchestrator:
         self._client = httpx.AsyncClient(
             base_url=self._address,
             timeout=httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS),
-            limits=httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=20),
+            limits=httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS),
             follow_redirects=False,
             trust_env=False,  # a proxy of the environment would see the tokens
             transport=self._transport,

@@ -33,6 +33,8 @@ _OPEN_ID_TOKEN: Final = HTTPBearer(
     scheme_name="OpenIdToken", bearerFormat="JWT", auto_error=False, description="A token of the configured issuer."
 )
 
+_KNOWN: Final = "graticule.caller"  # of a request, once it was asked for, with what shows it
+
 ApiKey = Annotated[str | None, Security(_API_KEY)]
 Bearer = Annotated[HTTPAuthorizationCredentials | None, Security(_OPEN_ID_TOKEN)]
 
@@ -101,7 +103,10 @@ async def _ensure_known(request: Request) -> None:
 
 async def known_caller(request: Request) -> Caller:
     """Give the caller of a request, however often it calls; `Unauthenticated` when nobody is known by what it shows."""
-    return await _caller(request, await _shown_by(request))
+    shown = await _shown_by(request)
+    caller = await _caller(request, shown)
+    request.scope[_KNOWN] = shown, caller
+    return caller
 
 
 async def caller_if_known(request: Request) -> Caller | None:
@@ -146,6 +151,9 @@ async def _counted(request: Request, shown: _Shown) -> Caller:
 
 async def _caller(request: Request, shown: _Shown) -> Caller:
     """Give the caller. A right credential always counts, also from an address where too many were wrong."""
+    known = request.scope.get(_KNOWN)
+    if known is not None and known[0] == shown:
+        return cast("Caller", known[1])
     try:
         return await _identified(request, shown)
     except Unauthenticated:

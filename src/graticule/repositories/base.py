@@ -29,7 +29,7 @@ class Repository(Generic[M]):
     async def insert(self, row: M) -> M:
         """Add a row; `AlreadyExists` when its identity is taken."""
         found = await self._fetch_one(
-            statements.insert(self.model), statements.parameters(row), f"add the {self.subject}"
+            statements.rendered(statements.insert, self.model), statements.parameters(row), f"add the {self.subject}"
         )
         return statements.from_database(self.model, found or {})
 
@@ -45,7 +45,8 @@ class Repository(Generic[M]):
 
     async def find(self, **key: Any) -> M | None:
         """Give the row with this primary key, or None."""
-        found = await self._fetch_one(statements.select_by_key(self.model), key, f"read the {self.subject}")
+        statement = statements.rendered(statements.select_by_key, self.model)
+        found = await self._fetch_one(statement, key, f"read the {self.subject}")
         return None if found is None else statements.from_database(self.model, found)
 
     async def get(self, **key: Any) -> M:
@@ -58,7 +59,9 @@ class Repository(Generic[M]):
     async def replace(self, row: M) -> M:
         """Write a changed row of a model that has a `version`, unless someone else changed it since it was read."""
         found = await self._fetch_one(
-            statements.replace_versioned(self.model), statements.parameters(row), f"change the {self.subject}"
+            statements.rendered(statements.replace_versioned, self.model),
+            statements.parameters(row),
+            f"change the {self.subject}",
         )
         if found is None:
             raise self._stale(await self.get(**self._key(row)))
@@ -89,7 +92,7 @@ class Repository(Generic[M]):
             return (await self._connection.execute(self.queries[query], parameters)).rowcount
 
     async def _fetch_one(
-        self, statement: sql.SQL | sql.Composed, parameters: Parameters, action: str
+        self, statement: sql.SQL | bytes, parameters: Parameters, action: str
     ) -> dict[str, Any] | None:
         with domain_errors(action):
             return await (await self._connection.execute(statement, parameters)).fetchone()

@@ -9,6 +9,7 @@ from psycopg import sql
 from graticule.core.ids import AssetId, JobId
 from graticule.core.models import Event
 from graticule.core.models.engine import EventType
+from graticule.repositories import statements
 from graticule.repositories.base import Repository
 from graticule.repositories.queries import load_queries
 
@@ -30,9 +31,16 @@ class EventRepository(Repository[Event]):
 
     async def insert(self, row: Event) -> Event:
         """Add an event, and tell those who follow."""
-        written = await super().insert(row)
-        await self._execute("announce_events", {})
-        return written
+        return await self._told(row, None)
+
+    async def insert_of_change(self, row: Event) -> Event:
+        """Add the event of a changed asset, and tell those who follow, and those who remember the asset."""
+        return await self._told(row, row.asset_id)
+
+    async def _told(self, row: Event, changed_asset: str | None) -> Event:
+        given = {**statements.parameters(row), "changed_asset": changed_asset}
+        written = await self._one("insert_event", given)
+        return row if written is None else written
 
     async def of_job(
         self, job_id: JobId, after: int = 0, limit: int = 1000, types: Collection[EventType] = ()

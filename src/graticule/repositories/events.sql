@@ -1,5 +1,19 @@
--- name: announce_events
-SELECT pg_notify('graticule_events', '');
+-- name: insert_event
+WITH written AS (
+    INSERT INTO dagapp.dag_job_events (
+        event_type, job_id, node_id, task_id, asset_id, version_ordinal, actor, owner_epoch, data, created_at
+    )
+    VALUES (
+        %(event_type)s, %(job_id)s, %(node_id)s, %(task_id)s, %(asset_id)s, %(version_ordinal)s, %(actor)s,
+        %(owner_epoch)s, %(data)s, %(created_at)s
+    )
+    RETURNING *
+), announced AS MATERIALIZED (
+    SELECT pg_notify('graticule_events', '')
+    UNION ALL
+    SELECT pg_notify('graticule_assets', %(changed_asset)s) WHERE %(changed_asset)s::text IS NOT NULL
+)
+SELECT written.* FROM written, (SELECT count(*) FROM announced) AS told;
 
 -- name: events_of_job
 SELECT * FROM dagapp.dag_job_events

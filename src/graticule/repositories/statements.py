@@ -1,6 +1,6 @@
 """Statements that every table has alike, made from its model: insert, read by key, replace."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
@@ -56,6 +56,12 @@ def replace_versioned(model: type[Row]) -> sql.Composed:
     return sql.SQL("UPDATE {} SET {}, version = version + 1 WHERE {} RETURNING *").format(
         _table(model), sql.SQL(", ").join(assignments), _matches((*model.table.primary_key, "version"))
     )
+
+
+@cache
+def rendered(statement: Callable[[type[Row]], sql.Composed], model: type[Row]) -> bytes:
+    """Give a statement for a model as the server gets it, written out once and not whenever it runs."""
+    return statement(model).as_bytes(None)
 
 
 def parameters(row: Row) -> dict[str, Any]:

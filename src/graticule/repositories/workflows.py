@@ -15,6 +15,10 @@ class WorkflowRepository(Repository[Workflow]):
     subject: ClassVar = "workflow"
     queries: ClassVar = load_queries("workflows.sql")
 
+    async def has(self, workflow_hash: str) -> bool:
+        """Tell whether this content is kept."""
+        return await self._execute("has_workflow", {"workflow_hash": workflow_hash}) == 1
+
     async def keep(self, workflow: Workflow) -> bool:
         """Keep a compiled workflow; False when this content was there already."""
         return await self._execute("keep_workflow", statements.parameters(workflow)) == 1

@@ -1,3 +1,6 @@
+-- name: has_workflow
+SELECT FROM dagapp.dag_workflows WHERE workflow_hash = %(workflow_hash)s;
+
 -- name: keep_workflow
 -- The same content is kept once; a second job of it finds the row there.
 INSERT INTO dagapp.dag_workflows (workflow_hash, workflow_id, version, name, definition, created_at)

@@ -25,8 +25,15 @@ class AssetUnderChange:
     """An asset with all its versions, in the hands of one caller until the transaction ends."""
 
     def __init__(
-        self, connection: Connection, asset: GeospatialAsset, versions: Sequence[AssetVersion], caller: Caller
+        self,
+        connection: Connection,
+        asset: GeospatialAsset,
+        versions: Sequence[AssetVersion],
+        caller: Caller,
+        *,
+        is_new: bool = False,
     ) -> None:
+        self.is_new = is_new  # made by this transaction: nobody has seen it, so nothing of it has changed
         self.connection = connection
         self.asset = asset
         self.versions = {version.version_ordinal: version for version in versions}
@@ -113,8 +120,7 @@ class AssetUnderChange:
             "data": {name: value for name, value in data.items() if value is not None},
             "created_at": now,
         }
-        await EventRepository(self.connection).insert(Event.model_validate(event))
-        await AssetRepository(self.connection).announce(self.asset.asset_id)
+        await EventRepository(self.connection).insert_of_change(Event.model_validate(event))
 
 
 @asynccontextmanager

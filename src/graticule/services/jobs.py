@@ -114,10 +114,18 @@ class JobService:
     async def submit_within(
         self, connection: Connection, prepared: Sequence[PreparedJob], actor: str | None
     ) -> list[SubmittedJob]:
-        """Make the jobs inside the caller's transaction, with their first step taken."""
+        """Make the jobs inside the caller's transaction, and give those that are there now."""
+        return await self._found(connection, prepared, await self.add_within(connection, prepared, actor))
+
+    async def add_within(
+        self, connection: Connection, prepared: Sequence[PreparedJob], actor: str | None
+    ) -> set[JobId]:
+        """Make the jobs inside the caller's transaction, with their first step taken, and name the new ones."""
         now = self._database.now()
+        workflows = WorkflowRepository(connection)
         for graph in {each.graph.content_hash: each.graph for each in prepared}.values():
-            await WorkflowRepository(connection).keep(_workflow_row(graph, now))
+            if not await workflows.has(graph.content_hash):  # the whole of it is sent once, and not with every job
+                await workflows.keep(_workflow_row(graph, now))
             self._steps.remember(graph.content_hash, graph)
         steps = StepRepository(connection, self._steps.owner_id)
         # In one order, and each once: two batches with the same keys must not wait for each other.
@@ -126,7 +134,7 @@ class JobService:
         new = {each.job_id: each for each in reversed(prepared) if each.job_id in created}
         decided = [await self._first_step(each, now, actor) for each in new.values()]
         await write_decisions(steps, self._steps.outputs, decided, now)
-        return await self._found(connection, prepared, created)
+        return created
 
     async def _first_step(self, prepared: PreparedJob, now: datetime, actor: str | None) -> DecidedJob:
         nodes = {node_id: NodeState(node_id, node.type) for node_id, node in prepared.graph.nodes.items()}

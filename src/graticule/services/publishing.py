@@ -92,7 +92,7 @@ class PublishingJobs:
         )
         work = AssetWork(AssetId(version.asset_id), version.version_ordinal, purpose)
         prepared = self._jobs.prepare(submission, work)
-        await self._jobs.submit_within(change.connection, [prepared], change.caller.name)
+        await self._jobs.add_within(change.connection, [prepared], change.caller.name)
         await change.read_again(version)
         return prepared.job_id
 

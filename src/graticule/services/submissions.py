@@ -29,6 +29,7 @@ from graticule.storage.options import StorageOptions
 from graticule.storage.paths import check_partner_blob
 
 UNRESOLVED: Final = frozenset({ApprovalState.PENDING_REVIEW, ApprovalState.REJECTED})
+PACE_HOLDS: Final = timedelta(seconds=5)  # what was read of it; a burst of submissions asks once
 OUTPUTS: Final = (
     *("blob_path", "table_name", "stac_item_id", "stac_collection_id", "bbox"),
     *("external_blob_path", "export_run_id"),
@@ -53,6 +54,9 @@ class SubmissionService:
         self._jobs = jobs
         self._workflows = workflows
         self._options = options or StorageOptions()
+        self._paces: dict[
+            WorkflowId, tuple[datetime, float | None]
+        ] = {}  # how long workflows took, and when that was read
 
     async def submit(
         self, asked: PlatformSubmission, caller: Caller, idempotency_key: str | None = None
@@ -119,7 +123,7 @@ class SubmissionService:
         assets = AssetRepository(connection)
         if await assets.find(asset_id=asset_id) is None:
             asset = await assets.insert(await _new_asset(assets, asset_id, asked, now))
-            change = AssetUnderChange(connection, asset, (), caller)
+            change = AssetUnderChange(connection, asset, (), caller, is_new=True)
             await change.tell(EventType.ASSET_CREATED, now, platform_refs=dict(asset.platform_refs))
             return change
         change = await loaded(connection, asset_id, caller)
@@ -222,7 +226,10 @@ class SubmissionService:
     async def _eta(self, connection: Connection, order: _Order, now: datetime) -> datetime | None:
         """Tell when it will probably be done, by how long the workflow took lately."""
         workflow_id = WorkflowId(order.prepared.graph.workflow_id)
-        seconds = await AssetRepository(connection).typical_seconds(workflow_id)
+        as_of, seconds = self._paces.get(workflow_id, (None, None))
+        if as_of is None or not timedelta() <= now - as_of < PACE_HOLDS:
+            seconds = await AssetRepository(connection).typical_seconds(workflow_id)
+            self._paces[workflow_id] = now, seconds
         return None if seconds is None else now + timedelta(seconds=seconds)
 
     async def _start(
@@ -230,14 +237,15 @@ class SubmissionService:
     ) -> None:
         """Tell of the change, and make its job."""
         request = order.request
-        await change.change_asset(now)
+        if not change.is_new:
+            await change.change_asset(now)
         told = {
             "version_label": change.versions[request.version_ordinal].version_label,
             "revision": request.revision,
             "request_id": str(request.request_id),
         }
         await change.tell(event, now, request.version_ordinal, **told, **data)
-        await self._jobs.submit_within(change.connection, [order.prepared], change.caller.name)
+        await self._jobs.add_within(change.connection, [order.prepared], change.caller.name)
 
 
 async def _earlier(connection: Connection, asked: PlatformSubmission, key: str) -> PlatformRequest | None:

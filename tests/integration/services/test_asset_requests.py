@@ -14,6 +14,7 @@ from graticule.core.ids import JobId, PlatformId
 from graticule.core.models.platform import ClientRole
 from graticule.core.permissions import Caller
 from graticule.core.states import ProcessingState, RequestStatus
+from graticule.services import submissions
 from graticule.services.step_reading import Wake
 
 TOLD = "https://example.org/told"
@@ -190,7 +191,10 @@ async def test_a_result_that_tells_of_no_outputs_is_kept_without_any(desk: Desk,
     assert (version.processing_state, version.blob_path) == (ProcessingState.COMPLETED, None)
 
 
-async def test_the_estimate_is_the_middle_of_what_the_workflow_took_before(desk: Desk) -> None:
+async def test_the_estimate_is_the_middle_of_what_the_workflow_took_before(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(submissions, "PACE_HOLDS", timedelta())
     first = await desk.submit("V1")
     assert (await desk.version(first.asset_id)).estimated_completion_at is None, "there is no history"
     await desk.process(first)
@@ -211,6 +215,15 @@ async def test_the_estimate_is_the_middle_of_what_the_workflow_took_before(desk:
     assert version.estimated_completion_at == version.created_at + timedelta(seconds=100)
     vector = await desk.submit("V1", platform_refs={**REFS, "resource_id": "roads"}, data_type="vector")
     assert (await desk.version(vector.asset_id)).estimated_completion_at is None
+
+
+async def test_a_burst_of_submissions_asks_once_how_long_the_workflow_takes(desk: Desk) -> None:
+    first = await desk.submit("V1")
+    await desk.process(first)
+    second = await desk.submit("V1", platform_refs={**REFS, "resource_id": "other"})
+    assert (await desk.version(second.asset_id)).estimated_completion_at is None, (
+        "read when there was no history"
+    )
 
 
 # Retry
@@ -473,7 +486,7 @@ async def test_a_submission_that_fails_at_its_job_leaves_nothing(desk: Desk, mon
     async def broken(*_: object) -> None:
         raise KeyError("the process ends here")
 
-    monkeypatch.setattr(desk.bench.jobs, "submit_within", broken)
+    monkeypatch.setattr(desk.bench.jobs, "add_within", broken)
     with pytest.raises(KeyError):
         await desk.submit()
     assert await desk.snapshot() == before
