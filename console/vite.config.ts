@@ -32,6 +32,7 @@ export default defineConfig({
     assetsDir: 'static/hashed', // apart from public/static: these never change under their names
     assetsInlineLimit: 0, // the content security policy lets nothing be inlined
     target: 'es2022',
+    license: { fileName: 'static/licenses.md' }, // of all that is bundled, as they ask for
     chunkSizeWarningLimit: 1500, // MapLibre, which is loaded only where there is a map
   },
   worker: { format: 'es' },
