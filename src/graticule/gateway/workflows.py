@@ -23,6 +23,7 @@ from graticule.http.problems import problem_responses
 from graticule.repositories.operator_views import WorkflowVersion
 from graticule.services.operator_reading import MOST_FOUND
 from graticule.services.workflow_library import WorkflowLibrary, load, workflow_folders
+from graticule.services.workflow_packages import installed_packages
 
 router = APIRouter(
     prefix="/api/admin/workflows", tags=["workflows"], responses=problem_responses(401, 403, 422, 429, 503)
@@ -77,7 +78,7 @@ async def _read(settings: TheSettings, caller: CallerWhoOperates) -> WorkflowLib
 
 
 def _load(settings: Settings) -> WorkflowLibrary:
-    return load(workflow_folders(settings), known_handlers())
+    return load(workflow_folders(settings), known_handlers(), installed_packages())
 
 
 Library = Annotated[WorkflowLibrary, Depends(_read)]

@@ -1,4 +1,4 @@
-"""The workflows of one or more folders, compiled; a bad file is reported and hides no other."""
+"""The workflows of folders and of installed packages, compiled; a bad file is reported and hides no other."""
 
 import os
 import shlex
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
+from itertools import filterfalse
 from pathlib import Path
 from typing import Final
 
@@ -14,9 +15,11 @@ from graticule.core.errors import NotFound
 from graticule.dag.compile import Compiled, KnownHandler, Problem, Severity, compile_workflow
 from graticule.dag.graph import Graph
 from graticule.dag.problems import did_you_mean
+from graticule.services.workflow_packages import WorkflowPackages
 
 SUFFIXES: Final = frozenset({".yaml", ".yml"})
 MAX_BYTES: Final = 4 << 20  # as many as the most characters that a workflow may have can be
+NO_PACKAGES: Final = WorkflowPackages()
 _DUPLICATE: Final = "duplicate_workflow"
 
 
@@ -55,18 +58,29 @@ def shipped_folder() -> Path:
     return Path(str(files("graticule.workflows")))
 
 
-def load(folders: Sequence[Path], handlers: Mapping[str, KnownHandler]) -> WorkflowLibrary:
-    """Compile all files of all folders; of a workflow that stands in two folders the later one is used."""
+def load(
+    folders: Sequence[Path], handlers: Mapping[str, KnownHandler], packages: WorkflowPackages = NO_PACKAGES
+) -> WorkflowLibrary:
+    """Compile all files of all folders; of a workflow that stands in two folders the later one is used.
+
+    Packages have no order among them, and take nobody's place: what they bring is used under names that are free.
+    """
     graphs: dict[str, Graph] = {}
     places: dict[str, Path] = {}
     problems: list[Problem] = []
     broken: dict[str, Problem] = {}
     for folder in dict.fromkeys(folder.absolute() for folder in folders):
-        found = _load_folder(folder, handlers, problems, broken)
+        found = _load_folders([folder], handlers, problems, broken)
         for workflow_id, (path, graph) in found.items():
             if workflow_id in places:
                 message = f"The workflow '{workflow_id}' replaces the one of {places[workflow_id]}."
                 problems.append(_problem(path, Severity.WARNING, "replaced", message))
+            graphs[workflow_id], places[workflow_id] = graph, path
+    problems += [*packages.problems, *map(_empty, filterfalse(_has_files, packages.folders))]
+    for workflow_id, (path, graph) in _load_folders(packages.folders, handlers, problems, broken).items():
+        if workflow_id in places:
+            problems.append(_taken(workflow_id, path, places[workflow_id]))
+        else:
             graphs[workflow_id], places[workflow_id] = graph, path
     return WorkflowLibrary(graphs, tuple(problems), places, broken)
 
@@ -98,12 +112,31 @@ def _problem(path: Path, severity: Severity, code: str, message: str, hint: str 
     return Problem(str(path), None, None, severity, code, message, hint)
 
 
-def _load_folder(
-    folder: Path, handlers: Mapping[str, KnownHandler], problems: list[Problem], broken: dict[str, Problem]
+def _has_files(folder: Path) -> bool:
+    return any(_files(folder, []))
+
+
+def _empty(folder: Path) -> Problem:
+    message = "The package is to bring workflows, and its folder has no files that end in .yaml or .yml."
+    return _problem(
+        folder, Severity.ERROR, "no_workflows", message, "Are they built into the package that is installed?"
+    )
+
+
+def _taken(workflow_id: str, path: Path, other: Path) -> Problem:
+    """Say that a package's workflow is not used. An operator's folder may be meant to replace it, ours is not."""
+    meant = other.parent != shipped_folder()
+    message = f"The workflow '{workflow_id}' of this package is not used: {other} has this name."
+    hint = None if meant else "Give it a name of its own; only a folder of GRATICULE_WORKFLOWS replaces our workflows."
+    return _problem(path, Severity.WARNING if meant else Severity.ERROR, "name_taken", message, hint)
+
+
+def _load_folders(
+    folders: Sequence[Path], handlers: Mapping[str, KnownHandler], problems: list[Problem], broken: dict[str, Problem]
 ) -> dict[str, tuple[Path, Graph]]:
-    """Compile the files of one folder; two with the same id cannot both be meant, so neither is used."""
+    """Compile the files of folders that count alike; two with the same id cannot both be meant, so neither is used."""
     found: dict[str, list[tuple[Path, Graph]]] = {}
-    for path in _files(folder, problems):
+    for path in (file for folder in folders for file in _files(folder, problems)):
         compiled = compile_file(path, handlers)
         problems += compiled.problems
         if compiled.graph is not None:
@@ -130,7 +163,9 @@ def _note_broken(path: Path, compiled: Compiled, broken: dict[str, Problem]) -> 
 def _duplicates(workflow_id: str, paths: Sequence[Path]) -> list[Problem]:
     problems = []
     for path in paths:
-        others = ", ".join(other.name for other in paths if other != path)
+        others = ", ".join(
+            other.name if other.parent == path.parent else str(other) for other in paths if other != path
+        )
         message = f"The workflow '{workflow_id}' is in {others} too; none of them is used."
         problems.append(_problem(path, Severity.ERROR, _DUPLICATE, message, "Give each an id of its own."))
     return problems

@@ -1,0 +1,1 @@
+"""Readings of tide gauges: what Graticule's workers do with them."""

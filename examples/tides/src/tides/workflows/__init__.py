@@ -1,0 +1,1 @@
+"""The workflows of the package: every YAML file beside this one."""
