@@ -1,8 +1,9 @@
 """`graticule schema …`: the database's schema."""
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 from pydantic import BaseModel
@@ -10,6 +11,7 @@ from rich.table import Table
 
 from graticule.cli.console import done, out, story, warn
 from graticule.cli.settings import load_settings
+from graticule.core.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from graticule.schema.report import Reported, SchemaReport
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="See, make and migrate the database's schema.")
 T = TypeVar("T")
+SHORTEST_PASSWORD: Final = 16
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
@@ -81,6 +84,47 @@ def deploy(as_json: AsJson = False) -> None:
 def migrate(as_json: AsJson = False) -> None:
     """Bring the schema up to date by additions; what cannot be made safely is reported."""
     _finish(_with_service(lambda service: service.migrate(), create=True), as_json)
+
+
+@app.command()
+def logins() -> None:
+    """Let the roles of the processes log in, each with the password of its variable. May be repeated.
+
+    GRATICULE_GATEWAY_PASSWORD is that of graticule_gateway; so are those of ORCHESTRATOR, WORKER, SERVE_INTERNAL and
+    SERVE_EXTERNAL. GRATICULE_SCALER_PASSWORD makes graticule_scaler, which can only see how many tasks wait. A role
+    whose variable is not set stays as it is. Run it as the administrator (GRATICULE_OWNER_DATABASE_URL), after
+    `graticule schema migrate`.
+    """
+    from graticule.cli.connection import owner_connection
+    from graticule.schema.passwords import LOGINS, set_passwords
+
+    passwords = {role: password for role in LOGINS if (password := _password(role))}
+    if not passwords:
+        raise ConfigurationError(
+            "No password is given.", hint=f"Set {', '.join(map(_password_variable, LOGINS))}, or those that are needed."
+        )
+
+    async def run() -> None:
+        async with owner_connection(load_settings()) as url:
+            await set_passwords(url, passwords)
+
+    asyncio.run(run())
+    done(f"{', '.join(passwords)} can log in.")
+
+
+def _password_variable(role: str) -> str:
+    return f"{role.upper()}_PASSWORD"
+
+
+def _password(role: str) -> str | None:
+    """Give the password of a role, if it has one."""
+    found = os.environ.get(_password_variable(role))
+    if found and len(found) < SHORTEST_PASSWORD:
+        raise ConfigurationError(
+            f"{_password_variable(role)} has fewer than {SHORTEST_PASSWORD} characters.",
+            hint="Make one with `openssl rand -hex 32`.",
+        )
+    return found
 
 
 @app.command()
