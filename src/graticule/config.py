@@ -277,6 +277,7 @@ class Settings(BaseSettings):
     webhook_secret: SecretStr | None = Field(
         None, description="What callbacks are signed with; each platform has a key derived from it."
     )
+    callbacks_paused: bool = Field(False, description="Sends no callbacks; they wait until this is unset.")
     callback_allow: str = Field(
         "", description="Hosts and networks, separated by commas, that callbacks may reach although they are private."
     )

@@ -1,7 +1,7 @@
 """Logging: one renderer for our own lines and for those of the libraries, and no secret in any of them.
 
 A line is an event with named values. What is bound with `bound(job_id=…)` appears on every line that is
-written inside the block, whoever writes it.
+written inside the block, whoever writes it, and so does the trace that the work belongs to.
 """
 
 import logging
@@ -21,6 +21,7 @@ from structlog.stdlib import LoggerFactory, ProcessorFormatter, add_log_level, a
 from structlog.typing import EventDict, FilteringBoundLogger, Processor, WrappedLogger
 
 from graticule.core.log_format import LogFormat
+from graticule.core.trace_context import current_trace
 
 MASK: Final = "***"
 
@@ -82,12 +83,23 @@ def _chain(process: str) -> list[Processor]:
 
     return [
         structlog.contextvars.merge_contextvars,
+        name_trace,
         add_log_level,
         add_logger_name,
         name_process,
         TimeStamper(fmt="iso", utc=True),
         format_exc_info,
     ]
+
+
+def name_trace(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Name the trace, and the span if it is one of ours: a structlog processor."""
+    place = current_trace()
+    if place is not None:
+        event.setdefault("trace_id", place.trace_id)
+        if place.is_ours:
+            event.setdefault("span_id", place.span_id)
+    return event
 
 
 def _formatter(log_format: LogFormat, stream: TextIO, chain: list[Processor]) -> logging.Formatter:

@@ -19,6 +19,7 @@ from tests.conftest import HOME_VARIABLE
 from tests.e2e.installation import FORKED, Program, Up
 from tests.e2e.processes import free_ports
 from tests.folders import new_cluster_folder
+from tests.otlp_collector import Collector, collecting
 from tests.servicebus_emulator.process import running_emulator
 from tests.servicebus_emulator.queue import QueueOptions
 
@@ -157,9 +158,17 @@ def running_installation(first_start: FirstStart, **environment: Any) -> Iterato
 
 
 @pytest.fixture(scope="session")
-def installation(first_start: FirstStart) -> Iterator[Up]:
+def collector() -> Iterator[Collector]:
+    """Give the collector of the traces of `installation`."""
+    with collecting() as collector:
+        yield collector
+
+
+@pytest.fixture(scope="session")
+def installation(first_start: FirstStart, collector: Collector) -> Iterator[Up]:
     """Give an installation that runs; tests that share it leave it ready and with nothing to do."""
-    with running_installation(first_start) as up:
+    traces = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_EXPORTER_OTLP_HEADERS": "api-key=key-of-collector"}
+    with running_installation(first_start, GRATICULE_CALLBACK_ALLOW="127.0.0.1/32", **traces) as up:
         yield up
 
 

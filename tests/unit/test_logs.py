@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests.conftest import plain_logs
 
 from graticule.core.log_format import LogFormat
+from graticule.core.trace_context import TraceContext, continued
 from graticule.logs import MASK, bound, configure_logging, get_logger, redact, redact_text
 
 # Ends that no other part of a line has: a password of one letter would be found by accident.
@@ -317,3 +318,17 @@ def test_what_cannot_be_shown_does_not_stop_the_line() -> None:
 )
 def test_a_long_text_does_not_take_quadratic_time(part: str) -> None:
     assert redact_text(part * 100_000)
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_lines_name_the_trace_that_they_belong_to_whoever_writes_them(is_ours: bool) -> None:
+    stream = configured()
+    place = TraceContext("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7", is_ours=is_ours)
+    with continued(place):
+        get_logger("graticule.test").info("inside")
+        logging.getLogger("library").warning("inside, too")
+    get_logger("graticule.test").info("outside")
+    *inside, outside = map(json.loads, stream.getvalue().splitlines())
+    assert [line["trace_id"] for line in inside] == [place.trace_id] * 2
+    assert [line.get("span_id") for line in inside] == [place.span_id if is_ours else None] * 2
+    assert "trace_id" not in outside

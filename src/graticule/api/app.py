@@ -86,6 +86,13 @@ def engine_running(app: FastAPI) -> AbstractAsyncContextManager[None]:
 
 
 @asynccontextmanager
+async def state_measured(app: FastAPI) -> AsyncIterator[None]:
+    """Read the state for metrics no longer than the application runs."""
+    yield
+    await app.state.engine.state_metrics.close()
+
+
+@asynccontextmanager
 async def event_stream_open(app: FastAPI) -> AsyncIterator[None]:
     """Close the stream's connections with the application."""
     yield
@@ -101,7 +108,11 @@ def create_api(
 ) -> FastAPI:
     """Make the orchestrator's application for a database; `parts` run as long as it does."""
     app = create_database_application(
-        "orchestrator", ROLE, settings, database_url, parts=[event_stream_open, clients.uses_noted, *parts]
+        "orchestrator",
+        ROLE,
+        settings,
+        database_url,
+        parts=[event_stream_open, state_measured, clients.uses_noted, *parts],
     )
     service_tokens = ServiceTokens.of(settings.service_key)
     access = install_access(app, app.state.database, settings, service_tokens=service_tokens)
@@ -116,13 +127,15 @@ def create_api(
 def _add_services(app: FastAPI, settings: Settings, database_url: str) -> None:
     """Add what the routes work with; see `graticule.api.services`."""
     database = app.state.database
-    engine = create_engine(settings, database, database_url)
+    engine = create_engine(settings, database, database_url, app.state.registry)
     app.state.engine = engine
+    app.state.pools.watch(engine.loop_database)
+    app.state.refreshes.append(engine.state_metrics.refresh)
     app.state.jobs = engine.jobs
     app.state.workflows = engine.workflows
     app.state.job_reader = JobReader(database, engine.outputs)
     app.state.results = ResultIntake(database, storage_of(settings))
-    app.state.leases = LeaseService(database, settings.worker_lease_seconds)
+    app.state.leases = LeaseService(database, settings.worker_lease_seconds, engine.queue_metrics)
     app.state.presences = PresenceService(database)
     app.state.catalogue = CatalogueService(database)
     app.state.dead_letters = DeadLetterService(database)

@@ -33,7 +33,7 @@ GO_ON: Final = """
   Use the console:     then open {gateway} in a browser, and sign in with the admin key: {key}
   Look at the maps:    then open the addresses of the maps above in a browser
   See what was made:   {command} asset list
-  Send data yourself:  put a file into {bronze}, and see "The first partner" in README.md
+  Send data yourself:  put a file into {bronze}, and see docs/tutorials/first-partner.md
   Try the engine:      {command} submit demo -p chunks=40 --watch
   What else there is:  {command} --help
 """

@@ -80,7 +80,10 @@ async def run_installation(
     settings: Settings, host: str, port: int, announce: Announce, *, workers: int = 1, serve: bool = True
 ) -> AsyncIterator[Installation]:
     """Start everything, give it when it is ready, and stop it in order at the end."""
-    layout = _Layout(port, workers, serve=serve and _can_serve(announce))
+    if workers:
+        _has_extra("worker", "rasterio", "Rasters and vectors are not processed", announce)
+    can_serve = serve and _has_extra("serve", "titiler", "Tiles, features and the catalogue are not served", announce)
+    layout = _Layout(port, workers, serve=can_serve)
     check_ports(port, layout.names)
     home = prepare_home(absolute_home(settings), ServerUser.choose())
     key = admin_key(settings, home)
@@ -148,11 +151,11 @@ class _Layout:
         return ("gateway", "orchestrator", *workers, *(["services"] if self.serve else []))
 
 
-def _can_serve(announce: Announce) -> bool:
-    """Tell whether the packages of the services are installed, and say so if they are not."""
-    if find_spec("titiler") is not None:
+def _has_extra(extra: str, module: str, lack: str, announce: Announce) -> bool:
+    """Tell whether an extra is installed, by a module that it brings, and say what is lacking if it is not."""
+    if find_spec(module) is not None:
         return True
-    announce("Tiles, features and the catalogue are not served: install graticule[serve] for that.")
+    announce(f"{lack}: `pip install 'graticule[{extra}]'` brings what that needs.")
     return False
 
 

@@ -11,6 +11,7 @@ from graticule import __version__
 from graticule.cli import (
     assets,
     azure,
+    backup,
     callbacks,
     clients,
     commands,
@@ -56,6 +57,8 @@ app.add_typer(stats.app, name="stats", rich_help_panel=DATA)
 app.add_typer(commands.app, name="command", rich_help_panel=CARE)
 app.add_typer(schema.app, name="schema", rich_help_panel=CARE)
 app.add_typer(azure.app, name="azure", rich_help_panel=CARE)
+app.command(rich_help_panel=CARE)(backup.backup)
+app.command(rich_help_panel=CARE)(backup.restore)
 app.command(rich_help_panel=CARE)(prune.prune)
 app.command(rich_help_panel=CARE)(doctor.doctor)
 

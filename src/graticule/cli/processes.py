@@ -65,16 +65,22 @@ def serve(
 
 
 def begin(process: RunMode) -> Settings:
-    """Read the settings and begin to log as they say, before anything has something to log."""
+    """Read the settings and begin to log as they say, before anything has something to log; and to trace, if asked."""
     from graticule.logs import configure_logging
+    from graticule.telemetry import begin_tracing
 
     settings = load_settings()
     configure_logging(settings.log_level, settings.log_format, process)
+    begin_tracing(process)
     return settings
 
 
 def run(app: "FastAPI", host: str, port: int) -> None:
     """Serve an application until a signal comes."""
     from graticule.http.server import serve
+    from graticule.telemetry import end_tracing
 
-    asyncio.run(serve(app, host, port))
+    try:
+        asyncio.run(serve(app, host, port))
+    finally:
+        end_tracing()

@@ -11,7 +11,7 @@ class Refusal(StrEnum):
     VERSION_UNRESOLVED = "version_unresolved"  # another version awaits a decision
     VERSION_EXISTS = "version_exists"  # the label is there, and overwrite was not asked for
     VERSION_PROCESSING = "version_processing"  # its workflow is under way
-    VERSION_DELETED = "version_deleted"
+    VERSION_DELETED = "version_deleted"  # its ordinal is never used again
     VERSION_REJECTED = "version_rejected"  # overwrite it first
     VERSION_APPROVED = "version_approved"  # revoke it, if it must go
     NOT_PROCESSED = "not_processed"  # there is nothing to review yet

@@ -127,6 +127,7 @@ class Reported:
     checkpoint: str | None = None  # the phase that was saved
     metrics: dict[str, JsonValue] | None = None
     result_id: int | None = None
+    waited_seconds: float = 0.0  # from the report until it was read
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ import ctypes
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 
 _PR_SET_PDEATHSIG = 1
 
@@ -17,11 +18,16 @@ def end_with_parent(signal_number: int) -> Callable[[], None] | None:
     if sys.platform != "linux":
         return None
     prctl = ctypes.CDLL(None).prctl  # loaded here: the child must do next to nothing between fork and exec
-    parent = os.getpid()
+    return partial(_arrange, prctl, os.getpid(), signal_number)
 
-    def arrange() -> None:
-        prctl(_PR_SET_PDEATHSIG, signal_number, 0, 0, 0)
-        if os.getppid() != parent:  # the parent ended before the kernel knew of our wish
-            os._exit(1)
 
-    return arrange
+def end_with(parent: int, signal_number: int) -> None:
+    """Have the kernel send this process the signal when its parent ends, for a child that sees to it itself."""
+    if sys.platform == "linux":
+        _arrange(ctypes.CDLL(None).prctl, parent, signal_number)
+
+
+def _arrange(prctl: Callable[..., int], parent: int, signal_number: int) -> None:
+    prctl(_PR_SET_PDEATHSIG, signal_number, 0, 0, 0)
+    if os.getppid() != parent:  # the parent ended before the kernel knew of our wish
+        os._exit(1)

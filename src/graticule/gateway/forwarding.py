@@ -12,14 +12,17 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from graticule.core.errors import InvalidInput, Unavailable
 from graticule.core.permissions import Caller
+from graticule.core.trace_context import TRACEPARENT, current_trace, current_traceparent
 from graticule.http.problems import MEDIA_TYPE, Problem, ProblemResponse
 from graticule.http.requests import REQUEST_ID_HEADER, request_id_of
 from graticule.logs import get_logger
 from graticule.services.service_tokens import HEADER
+from graticule.telemetry import Kind, Span, span
 
 CONNECT_SECONDS: Final = 2.0
 ANSWER_SECONDS: Final = 30.0
 CONNECTIONS: Final = 100
+LONGEST_STATE: Final = 512  # of a trace, which others may keep in a header
 PRINTABLE: Final = r"^[ -~]*$"  # what a header can carry anywhere
 SET_SERVICE_KEY: Final = "Set GRATICULE_SERVICE_KEY to the same value for the gateway and for the orchestrator."
 
@@ -114,7 +117,10 @@ class Orchestrator:
             **(headers or {}),
             HEADER: self.token(caller),
         }
-        answer = await self._answer(method, path, content=content, params=params, headers=sent)
+        with span(f"{method} orchestrator", Kind.CLIENT) as asking:
+            sent |= outgoing_trace()
+            answer = await self._answer(method, path, content=content, params=params, headers=sent)
+            record_answer(asking, answer)
         if answer.is_success:
             return answer
         raise _refusal(answer, caller)
@@ -174,10 +180,24 @@ class Forwarder:
 
 
 def trace_headers(request: Request) -> dict[str, str]:
-    """Give the headers by which a request is found again in the logs of the next process."""
-    found = {name: request.headers.get(name) for name in ("traceparent", "tracestate")}
-    found[REQUEST_ID_HEADER] = request_id_of(request.scope)
-    return {name: value for name, value in found.items() if value is not None and is_plain(value)}
+    """Give the headers of a request that go along, beside its trace: by them it is found again in other logs."""
+    state = request.headers.get("tracestate", "")
+    is_known = current_trace() is not None and len(state) <= LONGEST_STATE and is_plain(state)
+    found = {"tracestate": state if is_known else None, REQUEST_ID_HEADER: request_id_of(request.scope)}
+    return {name: value for name, value in found.items() if value}
+
+
+def outgoing_trace() -> dict[str, str]:
+    """Give the header by which what another process does becomes part of the trace at hand."""
+    here = current_traceparent()
+    return {} if here is None else {TRACEPARENT: here}
+
+
+def record_answer(asking: Span, answer: httpx.Response) -> None:
+    """Note what another process has answered."""
+    asking.set({"http.request.method": answer.request.method, "http.response.status_code": answer.status_code})
+    if answer.is_server_error:
+        asking.fail(f"status {answer.status_code}")
 
 
 def is_plain(header: str) -> bool:

@@ -4,6 +4,7 @@ The host collects a whole answer before it sends it, so event streams are not pa
 """
 
 import asyncio
+import atexit
 import re
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +15,7 @@ from graticule.config import RunMode, Settings
 from graticule.core.errors import ConfigurationError
 from graticule.gateway.app import create_gateway
 from graticule.logs import configure_logging
+from graticule.telemetry import begin_tracing, end_tracing
 
 if TYPE_CHECKING:
     from azure.functions import AsgiFunctionApp
@@ -32,6 +34,8 @@ def create_function_app(settings: Settings | None = None) -> "AsgiFunctionApp":
             hint="Set GRATICULE_DATABASE_URL to a login that may read.",
         )
     configure_logging(settings.log_level, settings.log_format, RunMode.GATEWAY)
+    begin_tracing(RunMode.GATEWAY)
+    atexit.register(end_tracing)  # the host tells nobody when it ends
     gateway = create_gateway(settings, database.get_secret_value(), streams=False)
     app: AsgiFunctionApp = functions.AsgiFunctionApp(
         app=HostedApplication(gateway), http_auth_level=functions.AuthLevel.ANONYMOUS, function_name="gateway"

@@ -32,6 +32,8 @@ from graticule.gateway.forwarding import (
     Orchestrator,
     Sign,
     is_plain,
+    outgoing_trace,
+    record_answer,
     trace_headers,
 )
 from graticule.http.callers import CallerWhoOperates
@@ -40,6 +42,7 @@ from graticule.http.problems import problem_responses
 from graticule.http.sse import MEDIA_TYPE as EVENT_STREAM
 from graticule.logs import get_logger
 from graticule.services.service_tokens import HEADER
+from graticule.telemetry import Kind, span
 
 ORCHESTRATOR: Final = "orchestrator"
 PREFIX: Final = "/api/proxy"
@@ -201,7 +204,10 @@ class Proxy:
 
     async def _answer(self, client: httpx.AsyncClient, passage: Passage, sent: httpx.Request) -> httpx.Response:
         try:
-            answer = await client.send(sent, stream=True)
+            with span(f"{sent.method} {passage.target}", Kind.CLIENT) as asking:
+                sent.headers.update(outgoing_trace())
+                answer = await client.send(sent, stream=True)
+                record_answer(asking, answer)
         except httpx.TransportError as error:
             raise Unavailable(
                 f"The target '{passage.target}' does not answer.", hint="Try again.", detail=repr(error)

@@ -61,7 +61,8 @@ def create_application(
 ) -> FastAPI:
     """Make an application with problem documents, request ids, limits, probes and metrics.
 
-    `app.state.registry` is where further metrics are registered. `app.state.stopping` is an event that
+    `app.state.registry` is where further metrics are registered, and `app.state.refreshes` has what is awaited before
+    they are read. `app.state.stopping` is an event that
     is set when the server begins to stop: whatever answers without end, such as a stream, watches it.
     """
     app = Application(
@@ -69,14 +70,17 @@ def create_application(
         version=__version__,
         lifespan=lifespan,
         responses=any_problem(),
+        # It would record the queries of requests, in which keys may stand; `RequestObserver` records what may be seen.
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
         docs_url=None,  # these two load their scripts from elsewhere
         redoc_url=None,
     )
     app.state.registry = create_registry(process)
+    app.state.refreshes = []
     app.state.stopping = asyncio.Event()
     _add_middleware(app, max_body_bytes)
     app.include_router(probe_router(process, checks, details=health_details))
-    app.include_router(metrics_router(app.state.registry))
+    app.include_router(metrics_router(app.state.registry, app.state.refreshes))
     return app
 
 

@@ -5,8 +5,8 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from typing import Any
 
 from fastapi import FastAPI
-from prometheus_client import Metric
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client import CollectorRegistry, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from graticule.config import Settings
@@ -24,6 +24,16 @@ POOL_GAUGES = {
     "pool_available": "Connections that nobody uses now.",
     "requests_waiting": "Requests that wait for a connection.",
 }
+# Each with what the pool calls it, and in which unit.
+POOL_COUNTERS = {
+    "requests": ("requests_num", 1, "Requests for a connection."),
+    "request_errors": ("requests_errors", 1, "Requests that got no connection."),
+    "request_wait_seconds": ("requests_wait_ms", 0.001, "Time that requests have waited for a connection."),
+    "connections": ("connections_num", 1, "Connections that were tried."),
+    "connection_errors": ("connections_errors", 1, "Connections that failed."),
+    "connections_lost": ("connections_lost", 1, "Connections that were found broken."),
+}
+POOL_LABELS = ("pool",)
 
 
 def create_database_application(
@@ -67,21 +77,34 @@ def create_database_application(
     )
     app.state.database = database
     app.state.readiness = readiness
-    app.state.registry.register(PoolMetrics(database))
+    app.state.pools = PoolMetrics(app.state.registry, database)
     return app
 
 
 class PoolMetrics(Collector):
-    """The connection pool as Prometheus sees it, read when it asks."""
+    """The connection pools of a process as Prometheus sees them, read when it asks."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, registry: CollectorRegistry, *databases: Database) -> None:
+        self._databases = [*databases]
+        registry.register(self)
+
+    def watch(self, database: Database) -> None:
+        """Tell of one more pool."""
+        self._databases.append(database)
 
     def collect(self) -> Iterable[Metric]:
-        """Give the pool's counters."""
-        found = self._database.pool_statistics()
+        """Give the numbers of each pool."""
+        found = {database.name: database.pool_statistics() for database in self._databases}
         for name, meaning in POOL_GAUGES.items():
-            yield GaugeMetricFamily(f"graticule_database_{name}", meaning, value=found.get(name, 0))
+            gauge = GaugeMetricFamily(f"graticule_database_{name}", meaning, labels=POOL_LABELS)
+            for pool, numbers in found.items():
+                gauge.add_metric([pool], numbers.get(name, 0))
+            yield gauge
+        for name, (counted, scale, meaning) in POOL_COUNTERS.items():
+            counter = CounterMetricFamily(f"graticule_database_{name}", meaning, labels=POOL_LABELS)
+            for pool, numbers in found.items():
+                counter.add_metric([pool], numbers.get(counted, 0) * scale)
+            yield counter
 
 
 def readiness_checks(service: ReadinessService) -> Mapping[str, Check]:

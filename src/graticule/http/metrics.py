@@ -1,5 +1,7 @@
 """What is measured of every HTTP process, and the page that Prometheus reads."""
 
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from fastapi import APIRouter, Request, Response
@@ -50,11 +52,15 @@ class HttpMetrics:
         self._seconds.labels(method, route).observe(seconds)
 
 
-def metrics_router(registry: CollectorRegistry) -> APIRouter:
-    """Serve the registry at `/metrics`."""
+Refresh = Callable[[], Awaitable[None]]
+
+
+def metrics_router(registry: CollectorRegistry, refreshes: Sequence[Refresh]) -> APIRouter:
+    """Serve the registry at `/metrics`; what has to be read elsewhere is refreshed first."""
     router = APIRouter()
 
     async def metrics(request: Request) -> Response:
+        await asyncio.gather(*(refresh() for refresh in refreshes))
         accept = ",".join(request.headers.getlist("accept"))
         try:
             encode, media_type = choose_encoder(accept)

@@ -1,7 +1,8 @@
-"""One id, one line in the log and one measurement for every request."""
+"""One id, one line in the log, one measurement and one span for every request."""
 
 import re
 import time
+from http import HTTPMethod
 from typing import Final
 from urllib.parse import quote
 from uuid import uuid4
@@ -9,9 +10,11 @@ from uuid import uuid4
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from graticule.core.trace_context import TRACEPARENT, TraceContext, continued, parse_traceparent
 from graticule.http.metrics import HttpMetrics
 from graticule.http.routes import RouteFinder
 from graticule.logs import bound, get_logger
+from graticule.telemetry import Kind, Span, span
 
 REQUEST_ID_HEADER: Final = "X-Request-ID"
 
@@ -19,6 +22,7 @@ REQUEST_ID_HEADER: Final = "X-Request-ID"
 CLIENT_CLOSED_REQUEST: Final = 499
 
 _SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_METHODS: Final = frozenset(HTTPMethod)
 _PROBES: Final = ("/livez", "/readyz", "/health", "/metrics")
 
 _log = get_logger(__name__)
@@ -42,12 +46,17 @@ class RequestObserver:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        request_id = _chosen_id(Headers(scope=scope).get(REQUEST_ID_HEADER))
+        headers = Headers(scope=scope)
+        request_id = _chosen_id(headers.get(REQUEST_ID_HEADER))
         scope.setdefault("state", {})["request_id"] = request_id
-        with bound(request_id=request_id):
-            await self._observe(request_id, scope, receive, send)
+        with (
+            bound(request_id=request_id),
+            continued(_trace_of(headers)),
+            span("request", Kind.SERVER, request_id=request_id) as answering,
+        ):
+            await self._observe(request_id, answering, scope, receive, send)
 
-    async def _observe(self, request_id: str, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _observe(self, request_id: str, answering: Span, scope: Scope, receive: Receive, send: Send) -> None:
         status = CLIENT_CLOSED_REQUEST
         find_route = RouteFinder(scope)
         path = scope["path"]  # an application that is mounted below may change it
@@ -67,6 +76,7 @@ class RequestObserver:
             route = find_route(scope)
             self.metrics.observe(method=scope["method"], route=route, status=status, seconds=seconds)
             _tell(scope["method"], path, route, status, seconds)
+            _record(answering, scope["method"], route, status)
 
 
 def _chosen_id(offered: str | None) -> str:
@@ -76,3 +86,21 @@ def _chosen_id(offered: str | None) -> str:
 def _tell(method: str, path: str, route: str, status: int, seconds: float) -> None:
     tell = _log.debug if route.endswith(_PROBES) else _log.info
     tell("request", method=method, path=quote(path), status=status, duration_ms=round(seconds * 1000, 1))
+
+
+def _trace_of(headers: Headers) -> TraceContext | None:
+    """Give the trace that the caller is in; what is no valid header, or comes twice, is nobody's."""
+    given = headers.getlist(TRACEPARENT)
+    return parse_traceparent(given[0]) if len(given) == 1 else None
+
+
+def _record(answering: Span, method: str, route: str, status: int) -> None:
+    """Name a span by the route's template, never by the path; probes are asked too often to be worth a trace."""
+    if route.endswith(_PROBES):
+        answering.forget()
+        return
+    known = method if method in _METHODS else "_OTHER"
+    answering.rename(f"{known} {route}")
+    answering.set({"http.request.method": known, "http.route": route, "http.response.status_code": status})
+    if status >= 500:
+        answering.fail(f"status {status}")

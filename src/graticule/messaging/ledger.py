@@ -73,4 +73,4 @@ class DatabaseLedger:
     async def dead_letter(self, message: TaskMessage, reason: str) -> bool:
         """Set a task aside for good; False when its lease was lost."""
         async with self._database.committing(Commit.DEAD_LETTER) as connection:
-            return await TaskRepository(connection).dead_letter(self._worker_id, delivery_of(message), reason)
+            return bool(await TaskRepository(connection).dead_letter(self._worker_id, delivery_of(message), reason))

@@ -85,7 +85,7 @@ class PostgresTaskQueue:
     async def dead_letter(self, message: TaskMessage, reason: str) -> bool:
         """Set a message aside for good; False when its lease was lost."""
         async with self._database.committing(Commit.DEAD_LETTER) as connection:
-            return await TaskRepository(connection).dead_letter(self._worker_id, delivery_of(message), reason)
+            return bool(await TaskRepository(connection).dead_letter(self._worker_id, delivery_of(message), reason))
 
     async def stop_receiving(self) -> None:
         """Do nothing: nothing comes that is not asked for."""
@@ -117,6 +117,7 @@ def _message(task: ClaimedTask) -> TaskMessage:
         priority=task.priority,
         delivery_count=task.delivery_count,
         max_deliveries=task.max_deliveries,
+        waited_seconds=task.waited_seconds,
     )
 
 

@@ -1,7 +1,7 @@
 """What a transport of tasks can do, whatever carries them."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from pydantic import JsonValue
@@ -32,6 +32,7 @@ class TaskMessage:
     priority: int = 0
     delivery_count: int = 0
     max_deliveries: int = DEFAULT_MAX_DELIVERIES
+    waited_seconds: float | None = field(default=None, compare=False)  # until it was received, where that is known
 
 
 class TaskQueue(Protocol):

@@ -23,6 +23,7 @@ from graticule.core.fault_points import Commit
 from graticule.core.ids import OwnerId, TaskId, WorkerId
 from graticule.core.models import JobMessage
 from graticule.logs import get_logger
+from graticule.messaging.metrics import QueueMetrics
 from graticule.messaging.protocol import LARGEST_CLAIM
 from graticule.messaging.servicebus.inbound import InboundQueue
 from graticule.messaging.servicebus.jobs import job_message
@@ -61,8 +62,11 @@ class _Pause:
 class Broker:
     """Sends the tasks of one owner's jobs, and takes messages that ask for jobs."""
 
-    def __init__(self, settings: Settings, database: Database, owner_id: OwnerId) -> None:
+    def __init__(
+        self, settings: Settings, database: Database, owner_id: OwnerId, metrics: QueueMetrics | None = None
+    ) -> None:
         self._settings = settings
+        self._metrics = metrics
         self._database = database
         self._owner_id = owner_id
         self._tasks_wait = asyncio.Event()
@@ -79,7 +83,7 @@ class Broker:
     async def running(self) -> AsyncIterator[None]:
         """Run beside the caller."""
         async with AsyncExitStack() as stack:
-            namespace = await stack.enter_async_context(Namespace(self._settings))
+            namespace = await stack.enter_async_context(Namespace(self._settings, self._metrics))
             self._sender = TaskSender(namespace, self._settings.service_bus_message_seconds)
             jobs = InboundQueue(namespace, self._settings.job_queue_name, self._jobs_wait.set)
             self._jobs = await stack.enter_async_context(jobs)

@@ -10,11 +10,10 @@ from graticule.config import Settings
 from graticule.core.cancellation import end_tasks
 from graticule.core.channels import CALLBACKS
 from graticule.core.errors import PASSING
-from graticule.core.models import Callback
 from graticule.core.table import DatabaseRole
 from graticule.logs import get_logger
 from graticule.orchestrator.parts import persistently, signal
-from graticule.repositories.callbacks import host_of
+from graticule.repositories.callbacks import ClaimedCallback, host_of
 from graticule.repositories.listener import Listener, listening
 from graticule.services.deliveries import CallbackSender
 
@@ -59,7 +58,7 @@ class Deliveries:
     def _busy_hosts(self) -> list[str]:
         return [host for host, count in Counter(self._sending.values()).items() if count >= AT_ONCE_PER_HOST]
 
-    def _begin(self, callback: Callback) -> None:
+    def _begin(self, callback: ClaimedCallback) -> None:
         task = asyncio.create_task(self._attempt(callback))
         self._sending[task] = host_of(callback.url)
         task.add_done_callback(self._ended)
@@ -68,7 +67,7 @@ class Deliveries:
         del self._sending[task]
         self._look.set()
 
-    async def _attempt(self, callback: Callback) -> None:
+    async def _attempt(self, callback: ClaimedCallback) -> None:
         """Send one; whatever fails here is tried again when the claim has run out."""
         try:
             await self._sender.attempt(callback)

@@ -6,22 +6,30 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from prometheus_client import CollectorRegistry
+
 from graticule.config import Settings, Transport
 from graticule.core.ids import OwnerId
 from graticule.core.table import DatabaseRole
 from graticule.dag.state import Policy
 from graticule.handlers.registry import known_handlers
+from graticule.logs import get_logger
+from graticule.messaging.metrics import QueueMetrics
 from graticule.orchestrator.deliveries import Deliveries
 from graticule.orchestrator.loop import OrchestratorLoop
 from graticule.orchestrator.membership import new_owner_id
+from graticule.orchestrator.metrics import OrchestratorMetrics
 from graticule.orchestrator.renewals import Renewals
 from graticule.repositories.database import Database
 from graticule.services.deliveries import CallbackSender
+from graticule.services.engine_metrics import EngineMetrics
 from graticule.services.jobs import JobService
 from graticule.services.outputs import OutputStore
 from graticule.services.publishing import CopyRenewal, PublishingJobs
+from graticule.services.state_metrics import StateMetrics, state_reading
 from graticule.services.steps import StepService
 from graticule.services.workflow_library import workflow_folders
+from graticule.services.workflow_packages import installed_packages
 from graticule.services.workflows import Workflows
 from graticule.storage.place import storage_of
 
@@ -30,6 +38,8 @@ if TYPE_CHECKING:
 
 LOOP_CONNECTIONS: Final = 3
 BROKER_CONNECTIONS: Final = 2
+
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +51,11 @@ class Engine:
     outputs: OutputStore
     loop: OrchestratorLoop
     loop_database: Database
-    deliveries: Deliveries
+    deliveries: Deliveries | None  # None: callbacks are paused
     renewals: Renewals
     broker: "Broker | None"  # None: workers take the rows of tasks
+    queue_metrics: QueueMetrics
+    state_metrics: StateMetrics
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -56,11 +68,13 @@ class Engine:
             yield
 
 
-def create_engine(settings: Settings, database: Database, url: str) -> Engine:
-    """Put an engine together; it works once it runs."""
+def create_engine(
+    settings: Settings, database: Database, url: str, registry: CollectorRegistry | None = None
+) -> Engine:
+    """Put an engine together; it works once it runs. What it does is counted in the registry."""
     owner_id, limits = new_owner_id(), policy(settings)
     outputs = OutputStore(storage_of(settings))
-    workflows = Workflows(workflow_folders(settings), known_handlers)
+    workflows = Workflows(workflow_folders(settings), known_handlers, installed_packages())
     loop_database = Database(
         url,
         DatabaseRole.ORCHESTRATOR,
@@ -70,29 +84,49 @@ def create_engine(settings: Settings, database: Database, url: str) -> Engine:
         by_key=True,
         clock=database.clock,
     )
-    steps, loop_steps = (StepService(each, owner_id, outputs, limits) for each in (database, loop_database))
+    metrics, queue_metrics = EngineMetrics(registry), QueueMetrics(registry)
+    steps, loop_steps = (StepService(each, owner_id, outputs, limits, metrics) for each in (database, loop_database))
     jobs = JobService(database, steps, workflows, callback_allow=settings.callback_allow)
     loop_jobs = JobService(loop_database, loop_steps, workflows, callback_allow=settings.callback_allow)
-    broker = _broker(settings, loop_database, owner_id)
+    broker = _broker(settings, loop_database, owner_id, queue_metrics)
     on_tasks = None if broker is None else broker.announce
     return Engine(
         workflows=workflows,
         jobs=jobs,
         outputs=outputs,
-        loop=OrchestratorLoop(settings, loop_database, url, loop_steps, loop_jobs, on_tasks=on_tasks),
+        loop=OrchestratorLoop(
+            settings,
+            loop_database,
+            url,
+            loop_steps,
+            loop_jobs,
+            on_tasks=on_tasks,
+            metrics=OrchestratorMetrics(queue_metrics, registry),
+        ),
         loop_database=loop_database,
-        deliveries=Deliveries(CallbackSender(database, settings), url, settings),
+        deliveries=_deliveries(settings, CallbackSender(database, settings, metrics=metrics), url),
         renewals=Renewals(CopyRenewal(database, PublishingJobs(jobs, workflows)), settings),
         broker=broker,
+        queue_metrics=queue_metrics,
+        state_metrics=StateMetrics(
+            state_reading(database, owner_id, settings.job_queue_name, settings.orphan_threshold_seconds), registry
+        ),
     )
 
 
-def _broker(settings: Settings, database: Database, owner_id: OwnerId) -> "Broker | None":
+def _deliveries(settings: Settings, sender: CallbackSender, url: str) -> Deliveries | None:
+    if not settings.callbacks_paused:
+        return Deliveries(sender, url, settings)
+    _log.warning("callbacks are paused: they wait until GRATICULE_CALLBACKS_PAUSED is unset")
+    return None
+
+
+def _broker(settings: Settings, database: Database, owner_id: OwnerId, metrics: QueueMetrics) -> "Broker | None":
     if settings.transport is Transport.POSTGRES:
         return None
     from graticule.orchestrator.broker import Broker  # noqa: PLC0415 - its packages are not always installed
 
-    return Broker(settings, database, owner_id)
+    return Broker(settings, database, owner_id, metrics)
 
 
 def policy(settings: Settings) -> Policy:

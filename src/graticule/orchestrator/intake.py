@@ -11,6 +11,7 @@ from graticule.core.fault_points import Commit
 from graticule.core.ids import OwnerId
 from graticule.core.models import JobMessage
 from graticule.logs import get_logger
+from graticule.orchestrator.metrics import OrchestratorMetrics
 from graticule.repositories.database import Database
 from graticule.repositories.messages import MessageRepository
 from graticule.repositories.ownership import OwnershipRepository
@@ -28,7 +29,15 @@ NEVER_VALID: Final = (NotFound, InvalidInput, ValidationError)
 class Intake:
     """Takes job messages, as one of many consumers."""
 
-    def __init__(self, settings: Settings, database: Database, jobs: JobService, owner_id: OwnerId) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        database: Database,
+        jobs: JobService,
+        owner_id: OwnerId,
+        metrics: OrchestratorMetrics | None = None,
+    ) -> None:
+        self._metrics = metrics or OrchestratorMetrics()
         self._database = database
         self._jobs = jobs
         self._owner_id = owner_id
@@ -51,7 +60,8 @@ class Intake:
     async def _give_back(self) -> None:
         if self._may_hold_some:
             async with self._database.committing(Commit.GIVE_MESSAGES_BACK) as connection:
-                await MessageRepository(connection).abandon_all(self._owner_id)
+                returned = await MessageRepository(connection).abandon_all(self._owner_id)
+            self._metrics.messages_returned(returned)
 
     async def _claim(self) -> list[JobMessage]:
         """Take messages up to a fair share of the jobs, and beyond it those that nobody else has taken."""
@@ -82,7 +92,9 @@ class Intake:
     async def _set_aside(self, message: JobMessage, reason: str) -> None:
         _log.warning("a job message is set aside", message_id=message.message_id, reason=reason)
         async with self._database.committing(Commit.SET_ASIDE) as connection:
-            await MessageRepository(connection).dead_letter(message, reason)
+            is_ours = await MessageRepository(connection).dead_letter(message, reason)
+        if is_ours:
+            self._metrics.message_set_aside(message.queue)
 
     async def _submit_all(self, wanted: list[tuple[JobMessage, PreparedJob]]) -> None:
         """Make the jobs together; when that fails, each alone, so that one cannot hold up the others."""

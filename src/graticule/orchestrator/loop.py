@@ -18,6 +18,7 @@ from graticule.orchestrator.alarms import Alarms
 from graticule.orchestrator.inbox import Inbox
 from graticule.orchestrator.intake import COURTESY_SECONDS, Intake
 from graticule.orchestrator.membership import Membership
+from graticule.orchestrator.metrics import OrchestratorMetrics, WakeReason
 from graticule.orchestrator.parts import persistently, signal
 from graticule.repositories.database import Database
 from graticule.repositories.listener import Heard, Listener, listening
@@ -47,17 +48,19 @@ class OrchestratorLoop:
         jobs: JobService,
         *,
         on_tasks: Callable[[], None] | None = None,
+        metrics: OrchestratorMetrics | None = None,
     ) -> None:
         """`on_tasks` is called when a broker may have to be given tasks; without one, workers take the rows."""
         self._settings = settings
+        self._metrics = metrics or OrchestratorMetrics()
         self._on_tasks = on_tasks
         self._database = database
         self._steps = steps
         self._inbox = Inbox()
         self._alarms = Alarms(database.now)
-        self._intake = Intake(settings, database, jobs, steps.owner_id)
+        self._intake = Intake(settings, database, jobs, steps.owner_id, self._metrics)
         self._messages_wait = asyncio.Event()
-        self._member = Membership(database, steps.owner_id, settings)
+        self._member = Membership(database, steps.owner_id, settings, self._metrics)
         self._listener = Listener(
             url,
             DatabaseRole.ORCHESTRATOR,
@@ -122,7 +125,7 @@ class OrchestratorLoop:
             self._told_of_death |= heard.payload == OF_THE_DEAD
             self._orphans_wait.set()
         elif heard.channel == owner_channel(self._steps.owner_id):
-            self._inbox.add(JobId(heard.payload))
+            self._wake(WakeReason.NOTIFICATION, JobId(heard.payload))
         elif heard.channel == OUTBOX:
             self._tell_of_tasks(heard.payload)
         else:
@@ -152,9 +155,13 @@ class OrchestratorLoop:
             self._alarms.add(await ownership.due_nodes(owner_id, horizon))
             expired = await ownership.expired_nodes(owner_id, now)
         for job_id in waiting:
-            self._inbox.add(job_id)
+            self._wake(WakeReason.POLL, job_id)
         for job_id, node_id, taken in expired:
-            self._inbox.add(job_id, Wake(expired={node_id: taken}))
+            self._wake(WakeReason.DEADLINE, job_id, Wake(expired={node_id: taken}))
+
+    def _wake(self, reason: WakeReason, job_id: JobId, wake: Wake | None = None) -> None:
+        self._inbox.add(job_id, wake)
+        self._metrics.woken(reason)
 
     async def _take_messages(self) -> None:
         await self._joined.wait()
@@ -165,7 +172,7 @@ class OrchestratorLoop:
     async def _ring(self) -> None:
         while True:
             for _, job_id, node_id in await self._alarms.due():
-                self._inbox.add(job_id, Wake(due={node_id}))
+                self._wake(WakeReason.ALARM, job_id, Wake(due={node_id}))
 
     # What follows
 
@@ -245,7 +252,7 @@ class OrchestratorLoop:
     async def _take_orphans(self, *, is_told: bool) -> None:
         while taken := await self._member.take_orphans(is_told=is_told):
             for job_id in taken:
-                self._inbox.add(job_id)
+                self._wake(WakeReason.TAKEN_OVER, job_id)
             self._tell_of_tasks()
             await self._look_around()
 
@@ -254,6 +261,8 @@ class OrchestratorLoop:
         while True:
             await asyncio.sleep(REAP_EVERY_SECONDS)
             async with self._database.committing(Commit.REAP_TASKS) as connection:
-                await TaskRepository(connection).reap_expired()
+                tasks = await TaskRepository(connection).reap_expired()
+            self._metrics.tasks_reaped(tasks)
             async with self._database.committing(Commit.REAP_MESSAGES) as connection:
-                await MessageRepository(connection).reap_expired()
+                messages = await MessageRepository(connection).reap_expired()
+            self._metrics.messages_returned(messages)

@@ -9,6 +9,7 @@ import os
 import secrets
 import socket
 import time
+from functools import partial
 from typing import Final
 
 from graticule import __version__
@@ -17,7 +18,8 @@ from graticule.core.fault_points import Commit
 from graticule.core.ids import JobId, OwnerId
 from graticule.core.models import Orchestrator
 from graticule.logs import get_logger
-from graticule.repositories.database import Database
+from graticule.orchestrator.metrics import OrchestratorMetrics
+from graticule.repositories.database import Database, after_commit
 from graticule.repositories.messages import MessageRepository
 from graticule.repositories.ownership import Load, OwnershipRepository
 from graticule.repositories.processes import OrchestratorRepository
@@ -37,7 +39,10 @@ def new_owner_id() -> OwnerId:
 class Membership:
     """The life of one instance among the others."""
 
-    def __init__(self, database: Database, owner_id: OwnerId, settings: Settings) -> None:
+    def __init__(
+        self, database: Database, owner_id: OwnerId, settings: Settings, metrics: OrchestratorMetrics | None = None
+    ) -> None:
+        self._metrics = metrics or OrchestratorMetrics()
         self.owner_id = owner_id
         self.lock_key = secrets.randbits(63)
         self._database = database
@@ -64,6 +69,7 @@ class Membership:
             repository = OrchestratorRepository(connection)
             if not await repository.rejoin(self.owner_id):
                 await repository.insert(row)
+        self._metrics.beat()
 
     async def beat(self) -> None:
         """Write the heartbeat."""
@@ -72,6 +78,7 @@ class Membership:
             if not await repository.beat(self.owner_id):
                 _log.warning("this instance was taken for dead; its jobs are with the others", owner_id=self.owner_id)
                 await repository.rejoin(self.owner_id)
+        self._metrics.beat()
 
     async def take_orphans(self, *, is_told: bool = False) -> list[JobId]:
         """Take a share of the jobs that nobody decides for any more, or give away what is too much.
@@ -84,12 +91,15 @@ class Membership:
             dead = self._dead(await ownership.dead_owners(self.owner_id, self._threshold), is_told=is_told)
             load = await ownership.load(self.owner_id, self._threshold, dead)
             limit = self._room(load)
-            taken = await ownership.take_orphans(self.owner_id, dead, now, limit)
-            taken += await ownership.take_late(self.owner_id, now, TAKEN_AT_ONCE)
+            orphans = await ownership.take_orphans(self.owner_id, dead, now, limit)
+            taken = [*orphans, *await ownership.take_late(self.owner_id, now, TAKEN_AT_ONCE)]
             given = await ownership.give_away(self.owner_id, surplus, now) if (surplus := self._surplus(load)) else 0
             if dead:
-                await MessageRepository(connection).reap_expired(owners=dead)
+                returned = await MessageRepository(connection).reap_expired(owners=dead)
                 await ownership.close_dead(dead, now)
+                after_commit(connection, partial(self._metrics.messages_returned, returned))
+        from_dead = sum(orphans.values())
+        self._metrics.taken_over(from_dead=from_dead, handed_over=len(orphans) - from_dead)
         if taken or given:
             _log.info("jobs changed hands", taken=len(taken), given=given, dead=dead)
         return taken

@@ -14,7 +14,9 @@ from graticule.core.ids import JobId
 from graticule.core.models import Callback
 from graticule.core.models.engine import EventType
 from graticule.core.models.fields import JsonObject
+from graticule.repositories import statements
 from graticule.repositories.base import Repository
+from graticule.repositories.errors import domain_errors
 from graticule.repositories.queries import load_queries
 
 _HOST: Final = r"^https?://(\[[^]]*\]|[^/?#:]*[^/?#:.])"  # of a URL in lower case; PostgreSQL and Python read it alike
@@ -46,6 +48,12 @@ class Recorded:
     next_attempt_at: datetime | None = None
 
 
+class ClaimedCallback(Callback):
+    """A callback that one sender has taken, with the trace of its job."""
+
+    traceparent: str | None = None
+
+
 class CallbackRepository(Repository[Callback]):
     """Reads and writes callbacks that are to be sent."""
 
@@ -55,13 +63,15 @@ class CallbackRepository(Repository[Callback]):
 
     async def claim(
         self, now: datetime, held_until: datetime, limit: int, busy: Collection[str] = ()
-    ) -> list[Callback]:
+    ) -> list[ClaimedCallback]:
         """Take callbacks whose time has come, each by one sender only; whoever records nothing loses them then.
 
         None is taken that goes to one of the hosts that are `busy`.
         """
         parameters = {"now": now, "held_until": held_until, "limit": limit, "host": _HOST, "busy": list(busy)}
-        return await self._all("claim_callbacks", parameters)
+        with domain_errors("claim callbacks"):
+            cursor = await self._connection.execute(self.queries["claim_callbacks"], parameters)
+            return [statements.from_database(ClaimedCallback, row) for row in await cursor.fetchall()]
 
     async def next_due(self, busy: Collection[str] = ()) -> datetime | None:
         """Tell when the next try is due, or the next claim runs out, of those that go to no `busy` host."""

@@ -13,7 +13,7 @@ WHERE callback_id = ANY (ARRAY(
         LIMIT %(limit)s
         FOR UPDATE SKIP LOCKED
     ))
-RETURNING *;
+RETURNING *, (SELECT traceparent FROM dagapp.dag_jobs AS job WHERE job.job_id = dag_callbacks.job_id) AS traceparent;
 
 -- name: next_callback
 SELECT min(next_attempt_at) AS due FROM dagapp.dag_callbacks

@@ -2,10 +2,11 @@
 
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -22,6 +23,9 @@ from graticule.repositories.errors import domain_errors
 from graticule.repositories.login import for_each_connection
 
 Connection = AsyncConnection[DictRow]
+_to_do: WeakKeyDictionary[Connection, list[Callable[[], None]]] = (
+    WeakKeyDictionary()
+)  # once a transaction has committed
 # One plan for all runs of a statement, which goes from the given rows to the table by its index: that is made to look
 # cheap, and everything else is turned off.
 BY_KEY = (
@@ -96,6 +100,7 @@ class Database:
         index, not even with a plan that was made, and kept, while the table was small.
         """
         self.role = role
+        self.name = name
         self.clock = clock or DatabaseClock()
         self._pool = _Pool(
             for_each_connection(session_conninfo(url, role, name, by_key=by_key)),
@@ -154,9 +159,16 @@ class Database:
     async def transaction(self, commit: Commit) -> AsyncIterator[Connection]:
         """Give a connection inside a transaction: all of it commits at the end, or none."""
         async with self.connection() as connection:
-            async with connection.transaction():
-                yield connection
-                reach(commit, Moment.BEFORE)
+            to_do: list[Callable[[], None]] = []
+            _to_do[connection] = to_do
+            try:
+                async with connection.transaction():
+                    yield connection
+                    reach(commit, Moment.BEFORE)
+            finally:
+                del _to_do[connection]
+            for act in to_do:
+                act()
             reach(commit, Moment.AFTER)
 
     async def ping(self) -> dict[str, Any]:
@@ -178,6 +190,17 @@ class Database:
     def pool_statistics(self) -> dict[str, int]:
         """Give the pool's counters (size, available, waiting, …)."""
         return self._pool.get_stats()
+
+
+def after_commit(connection: Connection, act: Callable[[], None]) -> None:
+    """Act when the transaction that `Database.transaction` gave has committed, and not if it never does.
+
+    Where there is none, what was written has committed by itself, and this acts at once.
+    """
+    if connection in _to_do:
+        _to_do[connection].append(act)
+    else:
+        act()
 
 
 def _is_outdated(error: Exception) -> bool:

@@ -3,10 +3,11 @@
 PostgreSQL asks for it only when a connection begins, so the ones that are open outlive their token.
 """
 
+import os
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, pq
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import TupleRow
 
@@ -50,6 +51,13 @@ async def with_token(conninfo: str) -> str:
 def with_token_waiting(conninfo: str) -> str:
     """Give the same to one who cannot await."""
     return make_conninfo(conninfo, password=token(SCOPE)) if shows_token(conninfo) else conninfo
+
+
+async def libpq_environment(conninfo: str, **variables: str) -> dict[str, str]:
+    """Give the environment of a program that connects: its arguments could be read by every user."""
+    options = pq.Conninfo.parse((await with_token(conninfo)).encode())
+    given = {each.envvar.decode(): each.val.decode() for each in options if each.val and each.envvar}
+    return {**os.environ, **given, **variables}
 
 
 async def connected(conninfo: str, **options: Any) -> AsyncConnection[TupleRow]:

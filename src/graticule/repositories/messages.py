@@ -1,15 +1,25 @@
 """Messages that ask for a job, and how an orchestrator takes and ends them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
 from graticule.core.ids import OwnerId
 from graticule.core.models import JobMessage
+from graticule.core.states import MessageStatus
 from graticule.repositories import statements
 from graticule.repositories.base import Parameters, Repository
 from graticule.repositories.errors import domain_errors
 from graticule.repositories.queries import load_queries
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnedMessage:
+    """A message that is nobody's any more: queued again, or dead."""
+
+    queue: str
+    status: MessageStatus
 
 
 class MessageRepository(Repository[JobMessage]):
@@ -52,10 +62,9 @@ class MessageRepository(Repository[JobMessage]):
         given = {**_lease(claimed), "reason": reason, "delay_seconds": delay_seconds, "counts": counts}
         return bool(await self._rows("abandon_message", given))
 
-    async def abandon_all(self, owner_id: OwnerId, *, counts: bool = True) -> int:
-        """Give back all that an instance was given and works on no more, and tell how many."""
-        (row,) = await self._rows("abandon_messages_of", {"owner_id": owner_id, "counts": counts})
-        return int(row["messages"])
+    async def abandon_all(self, owner_id: OwnerId, *, counts: bool = True) -> list[ReturnedMessage]:
+        """Give back all that an instance was given and works on no more."""
+        return _returned(await self._rows("abandon_messages_of", {"owner_id": owner_id, "counts": counts}))
 
     async def dead_letter(self, claimed: JobMessage, reason: str) -> bool:
         """Set a message aside that can never become a job; False when its lease was lost."""
@@ -63,12 +72,13 @@ class MessageRepository(Repository[JobMessage]):
 
     async def reap_expired(
         self, now: datetime | None = None, limit: int = 1000, *, owners: Sequence[OwnerId] = ()
-    ) -> int:
-        """Give the messages of silent orchestrators, and of those named, back, or set them aside; tell how many.
+    ) -> list[ReturnedMessage]:
+        """Give the messages of silent orchestrators, and of those named, back, or set them aside.
 
         Without `now`, the database's clock decides.
         """
-        return len(await self._rows("reap_expired_messages", {"now": now, "limit": limit, "owners": list(owners)}))
+        given = {"now": now, "limit": limit, "owners": list(owners)}
+        return _returned(await self._rows("reap_expired_messages", given))
 
     async def dead(
         self, queue: str | None = None, limit: int = 100, *, before: tuple[datetime, str] | None = None
@@ -90,6 +100,10 @@ class MessageRepository(Repository[JobMessage]):
     async def _rows(self, query: str, given: Parameters) -> list[dict[str, Any]]:
         with domain_errors(query.replace("_", " ")):
             return await (await self._connection.execute(self.queries[query], given)).fetchall()
+
+
+def _returned(rows: Sequence[Mapping[str, Any]]) -> list[ReturnedMessage]:
+    return [ReturnedMessage(row["queue"], MessageStatus(row["status"])) for row in rows]
 
 
 def _lease(claimed: JobMessage) -> dict[str, Any]:

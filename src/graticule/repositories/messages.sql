@@ -76,7 +76,7 @@ WITH given_back AS (
     SELECT pg_notify('graticule_queue_' || md5(queue), '') AS sent
     FROM (SELECT DISTINCT queue FROM given_back WHERE status = 'queued') AS of_queue
 )
-SELECT count(*) AS messages, (SELECT count(sent) FROM told) AS told FROM given_back;
+SELECT queue, status, (SELECT count(sent) FROM told) AS told FROM given_back;
 
 -- name: dead_letter_message
 UPDATE dagapp.dag_job_messages
@@ -100,12 +100,12 @@ WITH moved AS (
             LIMIT %(limit)s
             FOR UPDATE SKIP LOCKED
         ))
-    RETURNING message_id, queue, status
+    RETURNING queue, status
 ), told AS (
     SELECT pg_notify('graticule_queue_' || md5(queue), '') AS sent
     FROM (SELECT DISTINCT queue FROM moved WHERE status = 'queued') AS of_queue
 )
-SELECT message_id, status, (SELECT count(sent) FROM told) AS told FROM moved;
+SELECT queue, status, (SELECT count(sent) FROM told) AS told FROM moved;
 
 -- name: dead_messages
 -- Newest first, keyset paged: the page begins after the row that the cursor names.

@@ -6,13 +6,14 @@ from typing import ClassVar, Final
 
 from pydantic import BaseModel, Field
 
-from graticule.core.ids import WorkflowId
+from graticule.core.ids import OwnerId, WorkflowId
 from graticule.core.models import Orchestrator, Worker
 from graticule.core.states import JobStatus
 from graticule.repositories.queries import load_queries
 from graticule.repositories.views import Views
 
 MOST_PROCESSES: Final = 1000
+MOST_QUEUES: Final = 100
 
 
 class ProcessState(StrEnum):
@@ -68,6 +69,14 @@ class Durations(BaseModel):
     p95_seconds: float
 
 
+class MeasuredState(BaseModel):
+    """One number of the state, with the labels that tell it from others of the same name."""
+
+    name: str
+    labels: list[str]
+    value: float
+
+
 class OperationViews(Views):
     """Reads what operators look at; a process is alive if it was heard of within `threshold` seconds."""
 
@@ -76,6 +85,11 @@ class OperationViews(Views):
     async def queues(self, threshold: float) -> list[Queue]:
         """Give the queues that hold something or are served."""
         return await self._views(Queue, "queues_now", {"threshold": threshold})
+
+    async def state(self, owner_id: OwnerId, job_queue: str, threshold: float, bound: int) -> list[MeasuredState]:
+        """Give the state of all and of one orchestrator as numbers; what waits is counted up to a bound."""
+        given = {"owner_id": owner_id, "job_queue": job_queue, "threshold": threshold, "bound": bound}
+        return await self._views(MeasuredState, "state_now", {**given, "most_queues": MOST_QUEUES})
 
     async def workers(self, threshold: float, *, stopped: bool) -> list[WorkerNow]:
         """Give the workers; those that stopped only if wanted."""

@@ -33,6 +33,106 @@ FROM (
 GROUP BY queue
 ORDER BY queue;
 
+-- name: state_now
+-- The state as a few numbers, for whoever asks again and again. What waits is counted to a bound. Queues are found by
+-- going from one to the next in the index of what waits, and the oldest of a queue is the first of one of its priorities:
+-- it matters how many queues there are, and not how many tasks.
+WITH RECURSIVE waiting_queues AS (
+    (SELECT queue FROM dagapp.dag_tasks WHERE status = 'queued' ORDER BY queue LIMIT 1)
+    UNION ALL
+    SELECT (SELECT task.queue FROM dagapp.dag_tasks AS task
+            WHERE task.status = 'queued' AND task.queue > waiting_queues.queue ORDER BY task.queue LIMIT 1)
+    FROM waiting_queues WHERE queue IS NOT NULL
+), live_workers AS MATERIALIZED (
+    SELECT queues FROM dagapp.dag_workers
+    WHERE stopped_at IS NULL AND heartbeat_at > now() - %(threshold)s * interval '1 second'
+), served AS (
+    SELECT queue, count(*) AS workers FROM live_workers CROSS JOIN unnest(queues) AS served (queue) GROUP BY queue
+), queues AS MATERIALIZED (
+    SELECT queue, coalesce(sum(workers), 0) AS workers
+    FROM (SELECT queue, 0 AS workers FROM waiting_queues WHERE queue IS NOT NULL
+          UNION ALL
+          SELECT * FROM served) AS found
+    GROUP BY queue ORDER BY queue LIMIT %(most_queues)s
+), task_queues AS MATERIALIZED (
+    SELECT 'task' AS kind, queue, counted.*, (
+        SELECT min(available_at) FROM generate_series(0, 10) AS of (priority), LATERAL (
+            SELECT available_at FROM dagapp.dag_tasks AS task
+            WHERE task.status = 'queued' AND task.queue = queues.queue AND task.priority = of.priority
+              AND available_at <= now()
+            ORDER BY available_at LIMIT 1
+        ) AS first
+    ) AS since
+    FROM queues, LATERAL (
+        SELECT count(*) FILTER (WHERE available_at <= now()) AS waiting,
+               count(*) FILTER (WHERE available_at > now()) AS delayed
+        FROM (SELECT available_at FROM dagapp.dag_tasks AS task
+              WHERE task.status = 'queued' AND task.queue = queues.queue LIMIT %(bound)s) AS bounded
+    ) AS counted
+), job_queue AS MATERIALIZED (
+    SELECT 'job' AS kind, %(job_queue)s AS queue, count(*) FILTER (WHERE available_at <= now()) AS waiting,
+           count(*) FILTER (WHERE available_at > now()) AS delayed,
+           min(available_at) FILTER (WHERE available_at <= now()) AS since
+    FROM (SELECT available_at FROM dagapp.dag_job_messages
+          WHERE status = 'queued' AND queue = %(job_queue)s LIMIT %(bound)s) AS bounded
+), every_queue AS (
+    SELECT * FROM task_queues UNION ALL SELECT * FROM job_queue
+), active_jobs AS MATERIALIZED (
+    SELECT label AS status, counted.* FROM unnest(ARRAY['pending', 'running']) AS label, LATERAL (
+        SELECT count(*) AS jobs, min(created_at) AS since FROM (
+            SELECT created_at FROM dagapp.dag_jobs AS job
+            WHERE job.status = label::dagapp.job_status ORDER BY created_at LIMIT %(bound)s
+        ) AS bounded
+    ) AS counted
+), unprocessed AS MATERIALIZED (
+    SELECT count(*) AS results, min(reported_at) AS since FROM (
+        SELECT reported_at FROM dagapp.dag_task_results WHERE processed_at IS NULL
+        ORDER BY job_id, result_id LIMIT %(bound)s
+    ) AS bounded
+), undelivered AS MATERIALIZED (
+    SELECT count(*) AS callbacks, min(created_at) AS since FROM (
+        SELECT created_at FROM dagapp.dag_callbacks WHERE delivered_at IS NULL AND given_up_at IS NULL
+        ORDER BY next_attempt_at LIMIT %(bound)s
+    ) AS bounded
+)
+SELECT 'queue_depth' AS name, ARRAY[kind, queue, 'waiting'] AS labels, waiting::float8 AS value FROM every_queue
+UNION ALL
+SELECT 'queue_depth', ARRAY[kind, queue, 'delayed'], delayed FROM every_queue
+UNION ALL
+SELECT 'queue_depth', ARRAY['task', queue, 'leased'], count(*) FROM dagapp.dag_tasks WHERE status = 'leased' GROUP BY queue
+UNION ALL
+SELECT 'queue_oldest_seconds', ARRAY[kind, queue], coalesce(extract(epoch FROM now() - since), 0) FROM every_queue
+UNION ALL
+SELECT 'queue_workers', ARRAY[queue], workers FROM queues
+UNION ALL
+SELECT 'dead_letters_waiting', ARRAY['task', queue], count(*) FROM (
+    SELECT queue FROM dagapp.dag_tasks WHERE status = 'dead' ORDER BY queue, created_at DESC LIMIT %(bound)s
+) AS bounded GROUP BY queue
+UNION ALL
+SELECT 'dead_letters_waiting', ARRAY['job', queue], count(*) FROM (
+    SELECT queue FROM dagapp.dag_job_messages WHERE status = 'dead' ORDER BY queue, created_at DESC LIMIT %(bound)s
+) AS bounded GROUP BY queue
+UNION ALL
+SELECT 'jobs_active', ARRAY[status], jobs FROM active_jobs
+UNION ALL
+SELECT 'jobs_oldest_seconds', ARRAY[status], coalesce(extract(epoch FROM now() - since), 0) FROM active_jobs
+UNION ALL
+SELECT 'orchestrator_jobs_owned', '{}', count(*)
+FROM dagapp.dag_jobs WHERE owner_id = %(owner_id)s AND status IN ('pending', 'running')
+UNION ALL
+SELECT 'results_waiting', '{}', results FROM unprocessed
+UNION ALL
+SELECT 'results_oldest_seconds', '{}', coalesce(extract(epoch FROM now() - since), 0) FROM unprocessed
+UNION ALL
+SELECT 'callbacks_waiting', '{}', callbacks FROM undelivered
+UNION ALL
+SELECT 'callbacks_oldest_seconds', '{}', coalesce(extract(epoch FROM now() - since), 0) FROM undelivered
+UNION ALL
+SELECT 'workers_alive', '{}', count(*) FROM live_workers
+UNION ALL
+SELECT 'orchestrators_alive', '{}', count(*) FROM dagapp.dag_orchestrators
+WHERE stopped_at IS NULL AND heartbeat_at > now() - %(threshold)s * interval '1 second';
+
 -- name: workers_now
 -- Those that run, then those that stopped, newest first.
 SELECT worker.*, coalesce(held.tasks, 0) AS active_tasks,

@@ -45,10 +45,15 @@ class OwnershipRepository:
         given = {"job_id": job_id, "owner_id": owner_id, "now": now}
         return await self._moved("take_failed", given) == 1
 
-    async def take_orphans(self, owner_id: OwnerId, dead: Sequence[OwnerId], now: datetime, limit: int) -> list[JobId]:
-        """Take active jobs that nobody decides for any more; if some of their owners are dead, the others are told."""
+    async def take_orphans(
+        self, owner_id: OwnerId, dead: Sequence[OwnerId], now: datetime, limit: int
+    ) -> dict[JobId, bool]:
+        """Take active jobs that nobody decides for any more; if some of their owners are dead, the others are told.
+
+        With each, whether its owner is dead; the others were handed over.
+        """
         given = {"owner_id": owner_id, "dead": list(dead), "now": now, "limit": limit}
-        return [JobId(row["job_id"]) for row in await self._all("take_orphans", given)]
+        return {JobId(row["job_id"]): row["is_of_dead"] for row in await self._all("take_orphans", given)}
 
     async def take_late(self, owner_id: OwnerId, now: datetime, limit: int) -> list[JobId]:
         """Take ended jobs of closed instances for which results came late."""

@@ -55,7 +55,7 @@ SELECT count(*) AS given, pg_notify('graticule_orphans', '') FROM given;
 -- The active jobs of instances that are gone, and those that were handed over; shared among whoever asks. Who is
 -- certain that instances are dead tells the others, too.
 WITH orphans AS (
-    SELECT job_id FROM dagapp.dag_jobs
+    SELECT job_id, owner_id IS NOT NULL AS is_of_dead FROM dagapp.dag_jobs
     WHERE status IN ('pending', 'running') AND (owner_id IS NULL OR owner_id = ANY (%(dead)s))
     LIMIT %(limit)s
     FOR NO KEY UPDATE SKIP LOCKED
@@ -63,13 +63,13 @@ WITH orphans AS (
     UPDATE dagapp.dag_jobs AS job
     SET owner_id = %(owner_id)s, owner_epoch = job.owner_epoch + 1, updated_at = %(now)s
     FROM orphans WHERE job.job_id = orphans.job_id
-    RETURNING job.job_id, job.owner_epoch
+    RETURNING job.job_id, job.owner_epoch, is_of_dead
 ), told AS (
     INSERT INTO dagapp.dag_job_events (event_type, job_id, actor, data, owner_epoch, created_at)
     SELECT 'job_reclaimed', job_id, %(owner_id)s, jsonb_build_object('owner_epoch', owner_epoch), owner_epoch, %(now)s
     FROM taken
 )
-SELECT job_id, (SELECT pg_notify('graticule_events', '')),
+SELECT job_id, is_of_dead, (SELECT pg_notify('graticule_events', '')),
        (SELECT pg_notify('graticule_orphans', 'dead') WHERE cardinality(%(dead)s) > 0)
 FROM taken;
 

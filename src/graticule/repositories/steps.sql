@@ -12,7 +12,8 @@
 SELECT job.job_id, (
     SELECT json_agg(json_build_array(
                task_id, node_id, status, CASE WHEN strpos(node_id, '__') = 0 OR status = 'failed' THEN output END,
-               output_ref, error_message, retryable, worker_id, progress, checkpoint, metrics, result_id
+               output_ref, error_message, retryable, worker_id, progress, checkpoint, metrics, result_id,
+               extract(epoch FROM clock_timestamp() - reported_at)
            ) ORDER BY result_id)::text
     FROM (
         SELECT * FROM dagapp.dag_task_results AS result
@@ -26,7 +27,7 @@ THEN (
     SELECT json_build_array(
                job.job_id, job.owner_epoch, job.updated_at, job.workflow_hash, job.status, job.priority,
                job.input_params, job.traceparent, job.cancel_requested_at, job.cancel_requested_by,
-               job.asset_id, job.version_ordinal, job.purpose, job.callback_url IS NOT NULL,
+               job.asset_id, job.version_ordinal, job.purpose, job.callback_url IS NOT NULL, job.created_at,
                json_agg(json_build_array(
                    node_id, node_type, status, retry_count, retry_base, task_id, worker_id, output_ref,
                    error_message, progress, parent_node_id, fan_out_index, fan_out_key, input_params, children_total,

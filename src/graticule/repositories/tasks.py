@@ -42,6 +42,7 @@ class ClaimedTask:
     priority: int
     traceparent: str | None
     available_at: datetime
+    waited_seconds: float  # since then
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,7 @@ class TakenTask:
     priority: int
     traceparent: str | None = None
     params: dict[str, JsonValue] | None = None  # of a task that is held
+    waited_seconds: float | None = None  # of a task that was leased now: since it could be
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,7 @@ class ReapedTask:
     """A task whose lease ran out: queued again, or dead."""
 
     task_id: TaskId
+    queue: str
     status: MessageStatus
 
 
@@ -230,15 +233,16 @@ class TaskRepository(Repository[Task]):
         """Give back what a worker was given and does not know of."""
         return await self._task_ids("abandon_other_tasks", {"worker_id": worker_id, "held": list(held)})
 
-    async def dead_letter(self, worker_id: WorkerId, delivery: Delivery, reason: str) -> bool:
-        """Set a task aside for good; its node fails with the reason."""
+    async def dead_letter(self, worker_id: WorkerId, delivery: Delivery, reason: str) -> str | None:
+        """Set a task aside for good, and give its queue; its node fails with the reason. None: its lease was lost."""
         given = {
             "worker_id": worker_id,
             "task_id": delivery.task_id,
             "delivery_count": delivery.delivery_count,
             "reason": reason,
         }
-        return bool(await self._rows("dead_letter_task", given))
+        rows = await self._rows("dead_letter_task", given)
+        return rows[0]["queue"] if rows else None
 
     # What an orchestrator does
 
@@ -248,7 +252,7 @@ class TaskRepository(Repository[Task]):
         Without `now`, the database's clock decides.
         """
         rows = await self._rows("reap_expired_leases", {"now": now, "limit": limit})
-        return [ReapedTask(TaskId(row["task_id"]), MessageStatus(row["status"])) for row in rows]
+        return [ReapedTask(TaskId(row["task_id"]), row["queue"], MessageStatus(row["status"])) for row in rows]
 
     async def unsent(
         self, owner_id: OwnerId, limit: int, *, but: Iterable[UnsentTask] = (), without: Iterable[str] = ()

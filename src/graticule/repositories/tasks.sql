@@ -21,7 +21,8 @@ WHERE task_id = ANY (ARRAY(
         FOR UPDATE SKIP LOCKED
     ))
 RETURNING task_id, job_id, node_id, queue, handler, params, timeout_seconds, retry_count, delivery_count,
-          max_deliveries, priority, traceparent, available_at;
+          max_deliveries, priority, traceparent, available_at,
+          extract(epoch FROM now() - available_at)::float8 AS waited_seconds;
 
 -- name: take_tasks
 -- Named by the messages of a broker, which say no more than that they wait: what is to be done says the row. One whose
@@ -36,11 +37,11 @@ WITH taken AS (
     RETURNING *
 )
 SELECT task_id, true AS is_held, job_id, node_id, queue, handler, timeout_seconds, retry_count, delivery_count,
-       max_deliveries, priority, traceparent, params
+       max_deliveries, priority, traceparent, params, extract(epoch FROM now() - available_at)::float8 AS waited_seconds
 FROM taken
 UNION ALL
 SELECT task_id, is_held, job_id, node_id, queue, handler, timeout_seconds, retry_count, delivery_count,
-       max_deliveries, priority, traceparent, CASE WHEN is_held THEN params END
+       max_deliveries, priority, traceparent, CASE WHEN is_held THEN params END, NULL
 FROM (
     SELECT *, status::text = 'leased' AND leased_by = %(worker_id)s AS is_held
     FROM dagapp.dag_tasks
@@ -168,7 +169,7 @@ WITH dead AS (
     SET status = 'dead', dead_reason = %(reason)s, leased_by = NULL, lease_expires_at = NULL
     WHERE task_id = %(task_id)s AND delivery_count = %(delivery_count)s
       AND status = 'leased' AND leased_by = %(worker_id)s
-    RETURNING task_id, job_id, node_id, dead_reason
+    RETURNING task_id, job_id, node_id, queue, dead_reason
 ), written AS (
     INSERT INTO dagapp.dag_task_results (task_id, job_id, node_id, status, error_message, retryable, worker_id)
     SELECT task_id, job_id, node_id, 'failed', dead_reason, false, %(worker_id)s FROM dead
@@ -177,7 +178,7 @@ WITH dead AS (
     FROM dead JOIN dagapp.dag_jobs AS job ON job.job_id = dead.job_id
     WHERE job.owner_id IS NOT NULL
 )
-SELECT task_id, (SELECT count(sent) FROM told) AS owners FROM dead;
+SELECT queue, (SELECT count(sent) FROM told) AS owners FROM dead;
 
 -- name: reap_expired_leases
 -- Their workers are silent: others may have the tasks, but a task that ended every one of them is set aside.
@@ -209,7 +210,7 @@ WITH moved AS (
 ), told AS (
     SELECT pg_notify(channel, payload) AS sent FROM channels
 )
-SELECT task_id, status, (SELECT count(sent) FROM told) AS told FROM moved;
+SELECT task_id, queue, status, (SELECT count(sent) FROM told) AS told FROM moved;
 
 -- name: unsent_tasks
 -- The outbox of a broker. Only the owner of a job sends its tasks: two that do would send each twice.

@@ -1,16 +1,15 @@
 """The STAC catalogue's own schema, which `pypgstac` brings and migrates."""
 
 import asyncio
-import os
 import sys
 from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
-from psycopg import AsyncConnection, pq
+from psycopg import AsyncConnection
 
 from graticule.core.errors import ConfigurationError
-from graticule.repositories.login import with_token
+from graticule.repositories.login import libpq_environment
 
 ATTEMPTS = 5
 COLLIDED = b"tuple concurrently updated"  # its roles are the server's, and another database's migration alters them
@@ -56,7 +55,7 @@ async def migrate(url: str) -> None:
 async def _run_migration(url: str) -> tuple[int | None, bytes]:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", "pypgstac.pypgstac", "migrate"),
-        env=os.environ | _libpq_environment(await with_token(url)),
+        env=await libpq_environment(url),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
@@ -68,9 +67,3 @@ async def _run_migration(url: str) -> tuple[int | None, bytes]:
         await process.wait()
         raise
     return process.returncode, output
-
-
-def _libpq_environment(url: str) -> dict[str, str]:
-    """Give a connection's parameters as environment variables: an argument could be read by every user."""
-    options = pq.Conninfo.parse(url.encode())
-    return {option.envvar.decode(): option.val.decode() for option in options if option.val and option.envvar}

@@ -62,7 +62,7 @@ def create_serve(settings: Settings, database_url: str, audience: Audience) -> F
         max_body_bytes=MAX_BODY_BYTES,
         health_details=False,
     )
-    app.state.registry.register(PoolMetrics(database))
+    PoolMetrics(app.state.registry, database)
     serving.install(app)
     return app
 

@@ -11,6 +11,7 @@ from graticule.dag.deciding.step import ACTIVE
 from graticule.dag.graph import Graph
 from graticule.dag.state import NOT_LOADED, Decision, JobState, NodeState, Reported
 from graticule.repositories.steps import AssetWork, JobSnapshot, document
+from graticule.telemetry import NO_SPAN, Span
 
 Row = dict[str, Any]
 
@@ -24,6 +25,7 @@ class DecidedJob:
     state: JobState
     decision: Decision
     results: Sequence[Reported] = ()
+    step: Span = NO_SPAN
 
     @property
     def job_id(self) -> JobId:
@@ -50,6 +52,11 @@ class DecidedJob:
         """Tell whether there is anything to write."""
         decision = self.decision
         return bool(self.results or decision.changes or decision.created or decision.events or self.moves_job)
+
+    @property
+    def traceparent(self) -> str | None:
+        """Give where in its trace the job is, for what it sends on: in this step, if that is recorded."""
+        return self.step.traceparent or self.state.traceparent
 
     def row(self, **values: Any) -> Row:
         """Give a row of this job."""

@@ -5,6 +5,7 @@ same id, when the claim has run out.
 """
 
 import random
+import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -21,13 +22,16 @@ from graticule.core.ids import JobId, PlatformId
 from graticule.core.models import Callback
 from graticule.core.models.engine import EventType
 from graticule.core.models.fields import JsonObject
-from graticule.logs import get_logger
-from graticule.repositories.callbacks import CallbackRepository, DeliveryState, Recorded
+from graticule.core.trace_context import TRACEPARENT, continued, current_traceparent, parse_traceparent
+from graticule.logs import bound, get_logger
+from graticule.repositories.callbacks import CallbackRepository, ClaimedCallback, DeliveryState, Recorded
 from graticule.repositories.database import Database
 from graticule.repositories.platforms import PlatformRepository
 from graticule.services.callback_targets import parse_allowance
+from graticule.services.engine_metrics import Attempt, EngineMetrics
 from graticule.services.safe_http import RequestFailed, SafeHttp
 from graticule.services.webhooks import OPERATORS, body_of, message_id, recipient_of, signed_headers, signing_secret
+from graticule.telemetry import Kind, Span, span
 
 _log = get_logger(__name__)
 
@@ -92,13 +96,20 @@ class Outcome:
 class CallbackSender:
     """Takes callbacks that are due, sends them, and writes down what came of it."""
 
-    def __init__(self, database: Database, settings: Settings, http: SafeHttp | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        http: SafeHttp | None = None,
+        metrics: EngineMetrics | None = None,
+    ) -> None:
+        self._metrics = metrics or EngineMetrics()
         self._database = database
         self._secret = _secret_of(settings)
         self._public_url = str(settings.public_url or "")
         self._http = http or SafeHttp(parse_allowance(settings.callback_allow))
 
-    async def claim(self, limit: int, busy: Collection[str] = ()) -> list[Callback]:
+    async def claim(self, limit: int, busy: Collection[str] = ()) -> list[ClaimedCallback]:
         """Take callbacks whose time has come, for hosts that are not busy. Nothing is locked while they are sent."""
         now = self._database.now()
         held_until = now + timedelta(seconds=CLAIM_SECONDS)
@@ -111,12 +122,21 @@ class CallbackSender:
             due = await CallbackRepository(connection).next_due(busy)
         return None if due is None else (due - self._database.now()).total_seconds()
 
-    async def attempt(self, callback: Callback) -> None:
+    async def attempt(self, callback: ClaimedCallback) -> None:
         """Send a callback that was claimed, and write down what came of it."""
-        outcome = await self._send(callback)
-        now = self._database.now()
+        with bound(job_id=callback.job_id), continued(parse_traceparent(callback.traceparent)):
+            await self._attempt(callback)
+
+    async def _attempt(self, callback: ClaimedCallback) -> None:
+        began = time.monotonic()
+        with span("callback", Kind.CLIENT, job_id=callback.job_id, attempt=callback.attempt_count) as sending:
+            outcome = await self._send(callback)
+            _record(sending, outcome)
+        seconds, now = time.monotonic() - began, self._database.now()
+        came = recorded(callback, outcome, now)
         async with self._database.committing(Commit.RECORD_CALLBACK) as connection:
-            is_ours = await CallbackRepository(connection).record(callback, recorded(callback, outcome, now), now)
+            is_ours = await CallbackRepository(connection).record(callback, came, now)
+        self._metrics.called_back(_came_to(came), seconds)
         if not is_ours:
             _log.warning("a callback was taken over while it was sent", callback_id=callback.callback_id)
 
@@ -126,6 +146,8 @@ class CallbackSender:
         body = body_of(callback, self._public_url)
         secret = signing_secret(self._secret, recipient_of(callback))
         headers = signed_headers(secret, message_id(callback), self._database.now(), body)
+        if (traceparent := current_traceparent()) is not None:
+            headers[TRACEPARENT] = traceparent
         try:
             answer = await self._http.post(callback.url, headers, body)
         except RequestFailed as error:
@@ -255,6 +277,18 @@ def _shown(callback: Callback) -> Delivery:
             "next_attempt_at": callback.next_attempt_at if state is DeliveryState.WAITING else None,
         }
     )
+
+
+def _record(sending: Span, outcome: Outcome) -> None:
+    sending.set({"http.request.method": "POST", "http.response.status_code": outcome.status})
+    if not outcome.is_delivered:
+        sending.fail(outcome.error or _told_status(outcome.status))
+
+
+def _came_to(came: Recorded) -> Attempt:
+    if came.delivered_at is not None:
+        return Attempt.DELIVERED
+    return Attempt.FAILED if came.given_up_at is None else Attempt.GIVEN_UP
 
 
 def _state(callback: Callback) -> DeliveryState:

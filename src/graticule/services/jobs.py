@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -20,7 +21,7 @@ from graticule.dag.graph import Graph
 from graticule.dag.inputs import deterministic_job_id, validate_inputs
 from graticule.dag.state import Decision, JobState, NodeState, Resumed, Submitted
 from graticule.repositories.assets import AssetRepository
-from graticule.repositories.database import Connection, Database
+from graticule.repositories.database import Connection, Database, after_commit
 from graticule.repositories.jobs import JobRepository
 from graticule.repositories.ownership import OwnershipRepository
 from graticule.repositories.steps import AssetWork, JobRow, JobSnapshot, StepRepository, document
@@ -28,6 +29,7 @@ from graticule.repositories.workflows import WorkflowRepository
 from graticule.services.callback_targets import check_callback_url
 from graticule.services.decided_jobs import DecidedJob
 from graticule.services.step_reading import Wake
+from graticule.services.step_traces import begun_step, end_steps, trace_of_new_job
 from graticule.services.step_writing import write_decisions
 from graticule.services.steps import StepService
 from graticule.services.workflows import Workflows
@@ -69,6 +71,7 @@ class PreparedJob:
     graph: Graph
     inputs: dict[str, JsonValue]
     work: AssetWork | None = None
+    traceparent: str | None = None  # of the trace that all of the job belongs to
 
 
 class JobService:
@@ -108,8 +111,9 @@ class JobService:
         document(inputs)  # refuses what no row can hold
         # A job of an asset version is always one of its own: it may have the inputs of an earlier one.
         is_one = graph.job_id == "params" and work is None
-        job_id = deterministic_job_id(graph, inputs) if is_one else _new_job_id()
-        return PreparedJob(submission, JobId(job_id), graph, inputs, work)
+        job_id = JobId(deterministic_job_id(graph, inputs) if is_one else _new_job_id())
+        traceparent = trace_of_new_job(submission.traceparent, graph.workflow_id, job_id)
+        return PreparedJob(submission, job_id, graph, inputs, work, traceparent)
 
     async def submit_within(
         self, connection: Connection, prepared: Sequence[PreparedJob], actor: str | None
@@ -134,22 +138,26 @@ class JobService:
         new = {each.job_id: each for each in reversed(prepared) if each.job_id in created}
         decided = [await self._first_step(each, now, actor) for each in new.values()]
         await write_decisions(steps, self._steps.outputs, decided, now)
+        after_commit(connection, partial(self._steps.metrics.decided, decided, now))
+        after_commit(connection, partial(end_steps, decided))
         return created
 
     async def _first_step(self, prepared: PreparedJob, now: datetime, actor: str | None) -> DecidedJob:
         nodes = {node_id: NodeState(node_id, node.type) for node_id, node in prepared.graph.nodes.items()}
         asked = prepared.submission
         state = JobState(
-            *(prepared.job_id, JobStatus.PENDING, prepared.inputs, asked.priority, asked.traceparent, nodes)
+            *(prepared.job_id, JobStatus.PENDING, prepared.inputs, asked.priority, prepared.traceparent, nodes)
         )
+        step = begun_step(prepared.job_id, prepared.traceparent)
         submitted = Submitted(actor or asked.submitted_by)
         decision = await self._steps.evaluate(prepared.graph, state, [submitted], now)
         job = JobRow(
             *(prepared.job_id, 1, now, prepared.graph.content_hash, JobStatus.PENDING),
             work=prepared.work,
             has_callback=asked.callback_url is not None,
+            created_at=now,
         )
-        return DecidedJob(JobSnapshot(job, {}), prepared.graph, state, _as_new_rows(decision, nodes))
+        return DecidedJob(JobSnapshot(job, {}), prepared.graph, state, _as_new_rows(decision, nodes), step=step)
 
     async def _found(
         self, connection: Connection, prepared: Sequence[PreparedJob], created: set[JobId]
@@ -230,13 +238,14 @@ def _workflow_row(graph: Graph, now: datetime) -> Workflow:
 
 
 def _job_row(prepared: PreparedJob) -> dict[str, Any]:
-    copied = ("priority", "correlation_id", "submitted_by", "callback_url", "idempotency_key", "traceparent")
+    copied = ("priority", "correlation_id", "submitted_by", "callback_url", "idempotency_key")
     return {
         "job_id": prepared.job_id,
         "workflow_id": prepared.graph.workflow_id,
         "workflow_version": prepared.graph.version,
         "workflow_hash": prepared.graph.content_hash,
         "input_params": prepared.inputs,
+        "traceparent": prepared.traceparent,
         **(asdict(prepared.work) if prepared.work else {}),
         **{name: getattr(prepared.submission, name) for name in copied},
     }

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from graticule.core.fault_points import Commit
 from graticule.core.ids import JobId, NodeId, TaskId
 from graticule.core.models.fields import JsonObject, TaskKey, WorkerKey
+from graticule.messaging.metrics import Letter, QueueMetrics
 from graticule.repositories.database import Database
 from graticule.repositories.tasks import Delivery, LeaseState, TaskRepository
 from graticule.services.results import DeliveryCount
@@ -113,14 +114,17 @@ class SetAsideReceipt(BaseModel):
 class LeaseService:
     """Gives, prolongs and takes back leases; whoever lost one changes nothing."""
 
-    def __init__(self, database: Database, lease_seconds: float) -> None:
+    def __init__(self, database: Database, lease_seconds: float, metrics: QueueMetrics | None = None) -> None:
         self._database = database
+        self._metrics = metrics or QueueMetrics()
         self._lease_seconds = lease_seconds
 
     async def take(self, wanted: WantedTasks) -> TakenTasks:
         """Lease tasks that wait; asked again, tell of those that the worker holds the same."""
         async with self._database.committing(Commit.CLAIM) as connection:
             taken = await TaskRepository(connection).take(wanted.worker_id, wanted.task_ids, self._lease_seconds)
+        for task in taken.values():
+            self._metrics.waited(task.queue, task.waited_seconds, task.delivery_count)
         return TakenTasks(tasks={task_id: TakenTask.model_validate(each) for task_id, each in taken.items()})
 
     async def renew(self, held: HeldTasks) -> LeaseStates:
@@ -141,5 +145,7 @@ class LeaseService:
         """Set a task aside for good; its node fails with the reason."""
         reason = given.reason.replace("\0", "\N{REPLACEMENT CHARACTER}")
         async with self._database.committing(Commit.DEAD_LETTER) as connection:
-            accepted = await TaskRepository(connection).dead_letter(given.worker_id, given.delivery, reason)
-        return SetAsideReceipt(accepted=accepted)
+            queue = await TaskRepository(connection).dead_letter(given.worker_id, given.delivery, reason)
+        if queue is not None:
+            self._metrics.set_aside(Letter.TASK, queue)
+        return SetAsideReceipt(accepted=queue is not None)

@@ -1,5 +1,6 @@
 """What a step reads: the jobs with what happened to them, and the outputs that a decision turns out to need."""
 
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -91,6 +92,7 @@ class StepReader:
     """Reads for one step."""
 
     def __init__(self, steps: StepRepository, outputs: OutputStore, graph_of: GraphOf) -> None:
+        self.began_ns = time.time_ns()
         self._steps = steps
         self._outputs = outputs
         self._graph_of = graph_of

@@ -150,7 +150,7 @@ def _tasks(job: DecidedJob) -> Iterator[Row]:
             retry_count=task.retry_count,
             timeout_seconds=task.timeout_seconds,
             priority=job.state.priority,
-            traceparent=job.state.traceparent,
+            traceparent=job.traceparent,
         )
 
 

@@ -1,8 +1,9 @@
 """A step: read what is needed of some jobs, let the evaluator decide, write all that follows, commit."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Final
@@ -11,18 +12,21 @@ from graticule.core.errors import PASSING, GraticuleError, StaleVersion
 from graticule.core.ids import JobId, OwnerId, WorkflowHash
 from graticule.core.models.engine import NodeType
 from graticule.core.states import NodeStatus
+from graticule.core.trace_context import continued, parse_traceparent
 from graticule.dag.deciding.step import ACTIVE
 from graticule.dag.evaluate import advance, give_up
 from graticule.dag.graph import Graph
 from graticule.dag.state import Decision, Happening, JobState, NeedsData, Policy
-from graticule.logs import get_logger
-from graticule.repositories.database import Connection, Database
+from graticule.logs import bound, get_logger
+from graticule.repositories.database import Connection, Database, after_commit
 from graticule.repositories.steps import StepRepository
 from graticule.repositories.workflows import WorkflowRepository
 from graticule.services.decided_jobs import DecidedJob
+from graticule.services.engine_metrics import EngineMetrics
 from graticule.services.known_jobs import KnownJobs
 from graticule.services.outputs import OutputStore
 from graticule.services.step_reading import ReadJob, StepReader, Wake
+from graticule.services.step_traces import begun_step, end_steps
 from graticule.services.step_writing import write_decisions
 
 _log = get_logger(__name__)
@@ -44,10 +48,18 @@ Decide = Callable[[StepReader, ReadJob, datetime], Awaitable[DecidedJob | None]]
 class StepService:
     """Takes steps as one owner."""
 
-    def __init__(self, database: Database, owner_id: OwnerId, outputs: OutputStore, policy: Policy) -> None:
+    def __init__(
+        self,
+        database: Database,
+        owner_id: OwnerId,
+        outputs: OutputStore,
+        policy: Policy,
+        metrics: EngineMetrics | None = None,
+    ) -> None:
         self.owner_id = owner_id
         self.policy = policy
         self.outputs = outputs
+        self.metrics = metrics or EngineMetrics()
         self._database = database
         self._graphs: dict[str, Graph] = {}
         self.known = KnownJobs()
@@ -81,7 +93,7 @@ class StepService:
         refused: list[tuple[JobId, int, datetime]] = []
         while True:
             async with self._database.connection() as connection:
-                reader = self._reader(connection)
+                reader, began = self._reader(connection), time.monotonic()
                 read = await reader.read(wakes, self.known.take(wakes))
                 try:
                     decided, now = await self._written(connection, reader, read, decide)
@@ -93,6 +105,7 @@ class StepService:
                 else:
                     for job in decided:
                         self.known.keep(job.after(now))
+                    self.metrics.stepped(decided, time.monotonic() - began)
                     return _outcome(read, decided)
 
     def _reader(self, connection: Connection) -> StepReader:
@@ -102,8 +115,10 @@ class StepService:
         self, connection: Connection, reader: StepReader, read: Iterable[ReadJob], decide: Decide
     ) -> tuple[list[DecidedJob], datetime]:
         now = self._database.now()
-        decided = [job for each in read if (job := await decide(reader, each, now)) is not None]
+        decided = [job for each in read if (job := await _traced(decide, reader, each, now)) is not None]
         await write_decisions(StepRepository(connection, self.owner_id), self.outputs, decided, now)
+        after_commit(connection, partial(self.metrics.decided, decided, now))
+        after_commit(connection, partial(end_steps, decided))
         return decided, now
 
     async def _decide(self, reader: StepReader, read: ReadJob, now: datetime) -> DecidedJob:
@@ -154,6 +169,15 @@ class StepService:
         if workflow_hash not in self._graphs and len(self._graphs) >= GRAPHS_KEPT:
             del self._graphs[next(iter(self._graphs))]
         self._graphs[workflow_hash] = graph
+
+
+async def _traced(decide: Decide, reader: StepReader, read: ReadJob, now: datetime) -> DecidedJob | None:
+    """Decide for a job as a step of its trace."""
+    job = read.job
+    step = begun_step(job.job_id, job.traceparent, reader.began_ns)
+    with bound(job_id=job.job_id), continued(step.place or parse_traceparent(job.traceparent)):
+        decided = await decide(reader, read, now)
+    return None if decided is None else replace(decided, step=step)
 
 
 def _may_expand(graph: Graph, state: JobState) -> bool:

@@ -72,7 +72,8 @@ async def _worker(
     known = handlers()
     place = StoragePlace.of(settings)
     row = worker_row(new_worker_id(), queues, runnable(known, has_database=url is not None), concurrency)
-    async with ways_of(settings, row, app.state.database, url) as ways:
+    metrics = WorkerMetrics(app.state.registry)
+    async with ways_of(settings, row, app.state.database, url, metrics.queues) as ways:
         given = Surroundings(
             ways=ways,
             storage=place.opened(),
@@ -80,7 +81,7 @@ async def _worker(
                 min(concurrency, os.cpu_count() or 1),
                 ChildSettings(place, settings.log_level, settings.log_format),
             ),
-            metrics=WorkerMetrics(app.state.registry),
+            metrics=metrics,
             handlers=known,
         )
         worker = Worker(WorkerOptions(queues, concurrency, settings.worker_grace_seconds), given)

@@ -8,13 +8,14 @@ import faulthandler
 import os
 import queue
 import resource
+import signal
 import socket
 import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,11 +23,16 @@ import orjson
 from pydantic import JsonValue
 
 from graticule.core.log_format import LogFormat
+from graticule.core.trace_context import continued, parse_traceparent
+from graticule.embedded.parent_death import end_with
 from graticule.handlers.context import Checkpoint, CheckpointNotSaved, ProcessContext, Signals
 from graticule.handlers.registry import RegisteredHandler, find_handler
 from graticule.logs import bound, configure_logging, get_logger
 from graticule.storage.blocking import BlockingStorage
 from graticule.storage.place import StoragePlace
+from graticule.telemetry import is_tracing
+from graticule.telemetry.recording import RecordedSpan, RecordingTracer
+from graticule.telemetry.spans import record_with
 from graticule.worker.child_identity import LentCredential
 from graticule.worker.child_staging import RelayedStaging
 from graticule.worker.frames import receive_frame, send_frame
@@ -82,6 +88,10 @@ class Link:
     def ask_for_task(self, header: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
         """Ask for something that the task at hand needs."""
         return self.ask({**header, "task_id": self._task_id})
+
+    def send_span(self, recorded: RecordedSpan) -> None:
+        """Hand a span on to the worker at once: this process may not live to do so later."""
+        self.send({"kind": "span", "task_id": self._task_id, **asdict(recorded)})
 
     def listen(self) -> None:
         """Take what the worker sends, in a thread of its own; the end of the worker is the end of everything."""
@@ -173,11 +183,16 @@ class Child:
             order = self._link.orders.get()
             link = TaskLink(self._link, order.header["task_id"])
             progress = Progress(link)
-            with bound(**{name: order.header[name] for name in ("task_id", "job_id", "node_id")}):
+            with bound(**{name: order.header[name] for name in ("task_id", "job_id", "node_id")}), self._trace(order):
                 outcome, is_worn = self._run(order, link, progress)
             link.send(_result(outcome, progress.last, is_worn), outcome.output or b"")
             if is_worn:
                 return
+
+    def _trace(self, order: Order) -> AbstractContextManager[None]:
+        """Be where the worker is in the trace: below its span, if it records one."""
+        place = parse_traceparent(order.header["traceparent"])
+        return continued(place and replace(place, is_ours=is_tracing()))
 
     def _run(self, order: Order, link: TaskLink, progress: Progress) -> tuple[Outcome, bool]:
         try:
@@ -249,7 +264,8 @@ def _result(outcome: Outcome, progress: dict[str, JsonValue] | None, is_worn: bo
 
 def main() -> None:
     """Serve the worker whose socket and log were handed over by number."""
-    connection, log = int(sys.argv[1]), int(sys.argv[2])
+    connection, log, worker = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    end_with(worker, signal.SIGKILL)
     for descriptor in (connection, log):
         os.set_inheritable(descriptor, False)  # not for the programs that a handler starts
     faulthandler.enable()
@@ -258,6 +274,8 @@ def main() -> None:
         sys.path[:] = hello["path"]
         configure_logging(hello["log_level"], LogFormat(hello["log_format"]), "worker", stream)
         link = Link(opened)
+        if hello["is_tracing"]:
+            record_with(RecordingTracer(link.send_span))
         link.send({"kind": "ready"})
         threading.Thread(target=link.listen, daemon=True).start()
         place = StoragePlace.model_validate(hello["storage"])

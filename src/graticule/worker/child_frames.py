@@ -3,9 +3,11 @@
 from typing import Annotated, Any, Final, Self
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, JsonValue, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, JsonValue, ValidationError
 
 from graticule.core.states import ResultStatus
+from graticule.telemetry.recording import MOST_ATTRIBUTES, RecordedSpan
+from graticule.telemetry.spans import LONGEST_NAME, LONGEST_VALUE
 from graticule.worker.frames import BrokenFrame
 from graticule.worker.outcome import MAX_MESSAGE_LENGTH, NotJson, Outcome, document
 
@@ -13,6 +15,15 @@ LONGEST_WORD: Final = 500  # of what a handler tells of its progress
 MOST_ARTIFACTS: Final = 10_000
 _REST: Final = 100  # characters in which a message that was cut tells so
 
+
+def _of_some_span(span_id: str) -> str:
+    if not int(span_id, 16):
+        raise ValueError("zeros name no span")
+    return span_id
+
+
+SpanId = Annotated[str, Field(pattern="^[0-9a-f]{16}$"), AfterValidator(_of_some_span)]
+Word = Annotated[str, Field(max_length=LONGEST_VALUE)]
 Number = Annotated[int | FiniteFloat, Field(union_mode="left_to_right")]
 
 
@@ -82,6 +93,26 @@ class ResultFrame(_Told):
             metrics=self.metrics,
             is_interrupted=self.is_interrupted,
         )
+
+
+class SpanFrame(_Told):
+    """A span that has ended in the child, below that of the attempt."""
+
+    kind: str
+    task_id: str
+    name: str = Field(min_length=1, max_length=LONGEST_NAME)
+    span_id: SpanId
+    parent_id: SpanId
+    start_ns: int = Field(gt=0, lt=2**63)
+    end_ns: int = Field(gt=0, lt=2**63)
+    error: str | None = Field(max_length=LONGEST_VALUE)
+    attributes: dict[Annotated[str, Field(max_length=LONGEST_NAME)], bool | Number | Word] = Field(
+        max_length=MOST_ATTRIBUTES
+    )
+
+    def recorded(self) -> RecordedSpan:
+        """Give the span."""
+        return RecordedSpan(**self.model_dump(exclude={"kind", "task_id"}))
 
 
 class SavedPhase(_Told):

@@ -98,6 +98,7 @@ class Consumer:
         concurrency: int,
         processes: int,
         hold: Callable[[TaskMessage], Run],
+        on_held: Callable[[TaskMessage], None],
         start: Callable[[], None],
         unwritten: Callable[[], int],
         heavy: Mapping[str, str],
@@ -110,6 +111,7 @@ class Consumer:
         self._concurrency = concurrency
         self._processes = processes
         self._hold = hold
+        self._on_held = on_held
         self._start = start
         self._unwritten = unwritten
         self._wake = asyncio.Event()
@@ -191,6 +193,7 @@ class Consumer:
                 excess.append(run)
             else:
                 self._holdings.add(run)
+                self._on_held(run.message)
         return excess
 
     def _room(self, watched: WatchedQueue) -> Claim:

@@ -1,11 +1,13 @@
 """Runs the handler of a task: in this loop, or in a child process."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 from graticule.core.errors import GraticuleError
 from graticule.core.states import ResultStatus
+from graticule.core.trace_context import continued, current_traceparent, parse_traceparent
 from graticule.handlers.catalogue import Catalogue
 from graticule.handlers.context import HandlerContext
 from graticule.handlers.registry import RegisteredHandler
@@ -13,6 +15,7 @@ from graticule.logs import bound, get_logger
 from graticule.messaging.protocol import TaskMessage
 from graticule.repositories.database import Database
 from graticule.storage.protocol import Storage
+from graticule.telemetry import Kind, Span, span
 from graticule.worker.checkpoints import CheckpointStore, TaskCheckpoints
 from graticule.worker.outcome import (
     InvalidParams,
@@ -45,6 +48,14 @@ def runnable(known: Mapping[str, RegisteredHandler], *, has_database: bool) -> l
     return [name for name in known if name not in unable]
 
 
+@contextmanager
+def on_behalf_of(message: TaskMessage) -> Iterator[None]:
+    """Do what is in the block for a task: log lines name it and its job, and it belongs to the job's trace."""
+    place = parse_traceparent(message.traceparent)
+    with bound(task_id=message.task_id, job_id=message.job_id, node_id=message.node_id), continued(place):
+        yield
+
+
 class Executor:
     """Runs one task to its outcome."""
 
@@ -70,10 +81,11 @@ class Executor:
             return failed(f"This worker has no handler {run.message.handler!r}; another one may have it.")
         if run.handler.needs_database and self._database is None:
             return failed(_without_database(run.message), retryable=False)
-        message = run.message
-        with bound(task_id=message.task_id, job_id=message.job_id, node_id=message.node_id):
+        with on_behalf_of(run.message), _handling(run.message, run.handler) as handling:
             outcome = await self._attempt(run, run.handler)
-        return outcome if run.ending is None else _made_to_end(run, run.ending, outcome)
+            outcome = outcome if run.ending is None else _made_to_end(run, run.ending, outcome)
+            _record(handling, outcome)
+        return outcome
 
     async def _attempt(self, run: Run, handler: RegisteredHandler) -> Outcome:
         try:
@@ -100,7 +112,7 @@ class Executor:
             job_id=message.job_id,
             node_id=message.node_id,
             retry_count=message.retry_count,
-            traceparent=message.traceparent,
+            traceparent=current_traceparent(),
             delivery_count=message.delivery_count,
             params=validated(handler.params, message.params),
             logger=get_logger(f"graticule.handlers.{handler.name}"),
@@ -111,6 +123,28 @@ class Executor:
             database=self._database,
             catalogue=None if self._catalogue is None else self._catalogue(message),
         )
+
+
+def _handling(message: TaskMessage, handler: RegisteredHandler) -> Span:
+    """Give the span of one attempt; how long its message waited is one of its attributes."""
+    return span(
+        f"handle {handler.name}",
+        Kind.CONSUMER,
+        handler=handler.name,
+        queue=message.queue,
+        task_id=message.task_id,
+        job_id=message.job_id,
+        node_id=message.node_id,
+        retry_count=message.retry_count,
+        delivery_count=message.delivery_count,
+        waited_seconds=message.waited_seconds,
+    )
+
+
+def _record(handling: Span, outcome: Outcome) -> None:
+    handling.set({"graticule.status": outcome.status.value})
+    if outcome.status is not ResultStatus.COMPLETED:
+        handling.fail(outcome.error_message or outcome.status.value)
 
 
 def _without_database(message: TaskMessage) -> str:

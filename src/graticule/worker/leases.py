@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from graticule.core.errors import GraticuleError
@@ -11,6 +11,7 @@ from graticule.logs import get_logger
 from graticule.messaging.protocol import TaskQueue
 from graticule.repositories.tasks import LeaseState
 from graticule.worker.holdings import Holdings
+from graticule.worker.metrics import Renewal, WorkerMetrics
 from graticule.worker.run import Ending, Run
 
 CANCEL_GRACE_SECONDS: Final = 5.0  # for a handler whose job is over to end by itself
@@ -22,13 +23,11 @@ _log = get_logger(__name__)
 class LeaseKeeper:
     """Renews leases, all of them in one statement."""
 
-    def __init__(
-        self, queue: TaskQueue, holdings: Holdings, renew_seconds: float, on_lost: Callable[[Run], None]
-    ) -> None:
+    def __init__(self, queue: TaskQueue, holdings: Holdings, renew_seconds: float, metrics: WorkerMetrics) -> None:
         self._queue = queue
         self._holdings = holdings
         self._renew_seconds = renew_seconds
-        self._on_lost = on_lost
+        self._metrics = metrics
         self._now = asyncio.Event()
 
     async def renew_forever(self) -> None:
@@ -57,7 +56,11 @@ class LeaseKeeper:
             states = await self._queue.renew([run.message for run in runs])
         except GraticuleError as error:
             _log.warning("leases cannot be renewed", count=len(runs), error=str(error))
+            self._metrics.renewed(Renewal.UNANSWERED, len(runs))
             return False
+        held = sum(state is LeaseState.HELD for state in states.values())
+        self._metrics.renewed(Renewal.RENEWED, held)
+        self._metrics.renewed(Renewal.REFUSED, len(runs) - held)
         for run in runs:
             state = states.get(run.message.task_id, LeaseState.LOST)
             if state is not LeaseState.HELD:
@@ -72,7 +75,7 @@ class LeaseKeeper:
         if run.ending is Ending.WITHDRAWN and not is_lost:
             return  # known already
         _log.warning("a task is lost", task_id=run.message.task_id, job_id=run.message.job_id, state=state.value)
-        self._on_lost(run)
+        self._metrics.lease_lost(state)
         if self._holdings.drop_waiting(run):
             return
         if is_lost:

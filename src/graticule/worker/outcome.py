@@ -16,6 +16,7 @@ from graticule.logs import redact_text
 MAX_OUTPUT_BYTES: Final = 64 * 1024 * 1024
 MAX_MESSAGE_LENGTH: Final = 4000
 MAX_REPORT_BYTES: Final = 64 * 1024
+ADVICE_ON_PACKAGES: Final = "Install it beside the worker; graticule[worker] brings what Graticule's own handlers need."
 # What orjson would write in its own way, and no other reader of JSON would expect.
 _STRICT: Final = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
 
@@ -84,6 +85,8 @@ def outcome_of_error(error: BaseException) -> Outcome:
         return failed("The handler called itself too deeply (RecursionError).")
     if isinstance(error, SystemExit | KeyboardInterrupt):
         return failed(f"The handler tried to end its process ({type(error).__name__}).")
+    if isinstance(error, ModuleNotFoundError):  # another worker may have it
+        return failed(f"{type(error).__name__}: {_told(error)}. {ADVICE_ON_PACKAGES}")
     if isinstance(error, InvalidInput):  # what can never be accepted is not tried again
         return failed(str(error), retryable=False)
     return failed(f"{type(error).__name__}: {_told(error)}".rstrip(": "))

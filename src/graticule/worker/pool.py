@@ -20,7 +20,7 @@ import orjson
 from graticule.config import secret_variables
 from graticule.core.errors import GraticuleError
 from graticule.core.log_format import LogFormat
-from graticule.embedded.parent_death import end_with_parent
+from graticule.core.trace_context import current_traceparent
 from graticule.handlers.context import Checkpoint, Checkpoints
 from graticule.handlers.registry import RegisteredHandler
 from graticule.identity import IDENTITY_VARIABLES, access_token
@@ -28,7 +28,8 @@ from graticule.logs import get_logger
 from graticule.storage.options import AZURE_SCOPE
 from graticule.storage.place import StoragePlace
 from graticule.storage.temporary_folders import new_folder, remove_folder, remove_lost_folders
-from graticule.worker.child_frames import ProgressFrame, ResultFrame, SavedPhase, json_object
+from graticule.telemetry import adopt, is_tracing
+from graticule.worker.child_frames import ProgressFrame, ResultFrame, SavedPhase, SpanFrame, json_object
 from graticule.worker.frames import BrokenFrame, encoded, read_frame
 from graticule.worker.outcome import Outcome, failed
 from graticule.worker.process_output import OutputLog
@@ -40,6 +41,7 @@ START_SECONDS: Final = 60
 ONE_THREAD: Final = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 FEW_THREADS: Final = {"TOKIO_WORKER_THREADS": "2"}  # obstore's: each takes of the memory that a handler may have
 TASKS_PER_CHILD: Final = 500  # then a fresh one: libraries leak
+SPANS_PER_TASK: Final = 500
 _LAST_WORDS_SECONDS: Final = 0.5  # what a process sent before its end arrives within this
 
 _log = get_logger(__name__)
@@ -122,6 +124,7 @@ class ChildProcess:
         self._writer = writer
         self._log = OutputLog()
         self._tasks_left = TASKS_PER_CHILD
+        self._spans_left = 0
         self._is_busy = False
         self._coming: asyncio.Task[tuple[dict[str, Any], bytes]] | None = None  # the next frame
         self._printed = asyncio.create_task(self._log.drain(_output_of(process)))
@@ -164,6 +167,7 @@ class ChildProcess:
         """Run one task and answer what its handler asks meanwhile."""
         self._is_busy = True
         self._tasks_left -= 1
+        self._spans_left = SPANS_PER_TASK
         self._log.begin(run.message.task_id)
         self._send(_order(run, handler), orjson.dumps(run.message.params))
         run.begin(run.message.timeout_seconds)
@@ -216,6 +220,7 @@ class ChildProcess:
             "storage": settings.storage.told(),
             "log_level": settings.log_level,
             "log_format": settings.log_format.value,
+            "is_tracing": is_tracing(),
         }
         self._send(hello)
         await self._receive()
@@ -243,6 +248,8 @@ class ChildProcess:
     async def _serve(self, run: Run, checkpoints: Checkpoints, header: dict[str, Any], body: bytes) -> None:
         if header["kind"] == "progress":
             run.note_progress(ProgressFrame.of(header).plain())
+        elif header["kind"] == "span" and is_tracing():
+            self._note_span(SpanFrame.of(header))
         elif header["kind"] == "load":
             await self._answer(_loaded(checkpoints))
         elif header["kind"] == "save":
@@ -251,6 +258,12 @@ class ChildProcess:
             await self._answer(asyncio.to_thread(_lent_token))
         else:
             raise BrokenFrame
+
+    def _note_span(self, told: SpanFrame) -> None:
+        """Make a span of the child's part of the trace; a handler that makes very many loses some."""
+        self._spans_left -= 1
+        if self._spans_left >= 0:
+            adopt(told.recorded())
 
     async def _answer(self, asked: Any) -> None:
         try:
@@ -280,7 +293,11 @@ class ChildProcess:
 
 
 async def _spawn(connection: int, folder: Path) -> Process:
-    """Start a child in a session of its own: Ctrl-C is for the worker, and a kill takes its programs along."""
+    """Start a child in a session of its own: Ctrl-C is for the worker, and a kill takes its programs along.
+
+    It sees to its end with the worker itself: what Python and its libraries would do between fork and exec, for code of
+    ours to run there, is more than a process of many threads can stand.
+    """
     log = os.dup(2)  # what the child itself has to say goes where the worker's lines go
     try:
         return await asyncio.create_subprocess_exec(
@@ -290,22 +307,30 @@ async def _spawn(connection: int, folder: Path) -> Process:
             "graticule.worker.child",
             str(connection),
             str(log),
+            str(os.getpid()),
             stdin=DEVNULL,
             stdout=PIPE,
             stderr=STDOUT,
             pass_fds=(connection, log),
             start_new_session=True,
             env={**child_environment(), "TMPDIR": str(folder)},
-            preexec_fn=end_with_parent(signal.SIGKILL),
         )
     finally:
         os.close(log)
 
 
 def child_environment() -> dict[str, str]:
-    """Give a child the worker's environment without our secrets and our identity: it works on partners' bytes."""
+    """Give a child the worker's environment without our secrets and our identity: it works on partners' bytes.
+
+    It exports no traces either, for which there may be keys.
+    """
     secrets = secret_variables() | IDENTITY_VARIABLES
-    return {name: value for name, value in os.environ.items() if name.upper() not in secrets} | ONE_THREAD | FEW_THREADS
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name.upper() not in secrets and not name.upper().startswith("OTEL_")
+    }
+    return kept | ONE_THREAD | FEW_THREADS
 
 
 def _output_of(process: Process) -> asyncio.StreamReader:
@@ -344,7 +369,7 @@ def _order(run: Run, handler: RegisteredHandler) -> dict[str, Any]:
         "job_id": message.job_id,
         "node_id": message.node_id,
         "retry_count": message.retry_count,
-        "traceparent": message.traceparent,
+        "traceparent": current_traceparent(),
         "delivery_count": message.delivery_count,
         "timeout_seconds": message.timeout_seconds,
         "handler": handler.name,

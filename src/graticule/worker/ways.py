@@ -20,6 +20,7 @@ from graticule.core.models import Worker
 from graticule.core.table import DatabaseRole
 from graticule.http.probes import Check, CheckResult
 from graticule.messaging.ledger import DatabaseLedger, TaskLedger
+from graticule.messaging.metrics import QueueMetrics
 from graticule.messaging.postgres import PostgresTaskQueue, without_waiting_for_disk
 from graticule.messaging.protocol import TaskQueue
 from graticule.repositories.database import Database
@@ -57,16 +58,18 @@ class Ways:
 
 
 def ways_of(
-    settings: Settings, row: Worker, database: Database | None, url: str | None
+    settings: Settings, row: Worker, database: Database | None, url: str | None, metrics: QueueMetrics
 ) -> AbstractAsyncContextManager[Ways]:
     """Give the ways of a worker; without a database, they go by the broker and by HTTP alone."""
     if database is None or url is None:
-        return _without_database(settings, row)
-    return _with_database(settings, row, database, url)
+        return _without_database(settings, row, metrics)
+    return _with_database(settings, row, database, url, metrics)
 
 
 @asynccontextmanager
-async def _with_database(settings: Settings, row: Worker, database: Database, url: str) -> AsyncIterator[Ways]:
+async def _with_database(
+    settings: Settings, row: Worker, database: Database, url: str, metrics: QueueMetrics
+) -> AsyncIterator[Ways]:
     worker_id = row.worker_id
     async with AsyncExitStack() as stack:
         leases = await stack.enter_async_context(_lease_database(settings, url))
@@ -78,7 +81,7 @@ async def _with_database(settings: Settings, row: Worker, database: Database, ur
             notices = [listening([CANCELLED, *map(queue_channel, row.queues)])]
         else:
             ledger = DatabaseLedger(database, leases, worker_id, settings.worker_lease_seconds)
-            brokered = await stack.enter_async_context(_brokered(settings, ledger, row.queues))
+            brokered = await stack.enter_async_context(_brokered(settings, ledger, row.queues, metrics))
             queue, notices = brokered, [listening([CANCELLED]), brokered]
         sink: ReportSink = DatabaseSink(database, worker_id)
         checkpoints: CheckpointStore = DatabaseCheckpoints(database, worker_id)
@@ -97,10 +100,10 @@ async def _with_database(settings: Settings, row: Worker, database: Database, ur
 
 
 @asynccontextmanager
-async def _without_database(settings: Settings, row: Worker) -> AsyncIterator[Ways]:
+async def _without_database(settings: Settings, row: Worker, metrics: QueueMetrics) -> AsyncIterator[Ways]:
     async with (
         _client(settings, _callback_address(settings), row.worker_id) as client,
-        _brokered(settings, HttpLedger(client), row.queues) as queue,
+        _brokered(settings, HttpLedger(client), row.queues, metrics) as queue,
     ):
         yield Ways(
             queue=queue,
@@ -157,13 +160,13 @@ def _lease_database(settings: Settings, url: str) -> Database:
 
 @asynccontextmanager
 async def _brokered(
-    settings: Settings, ledger: TaskLedger, queues: Sequence[str]
+    settings: Settings, ledger: TaskLedger, queues: Sequence[str], metrics: QueueMetrics
 ) -> "AsyncIterator[ServiceBusTaskQueue]":
     # Its packages are not always installed.
     from graticule.messaging.servicebus.namespace import Namespace  # noqa: PLC0415
     from graticule.messaging.servicebus.tasks import ServiceBusTaskQueue  # noqa: PLC0415
 
-    async with Namespace(settings) as namespace, ServiceBusTaskQueue(namespace, ledger, queues) as queue:
+    async with Namespace(settings, metrics) as namespace, ServiceBusTaskQueue(namespace, ledger, queues) as queue:
         yield queue
 
 

@@ -19,7 +19,7 @@ from graticule.messaging.protocol import TaskMessage
 from graticule.repositories.listener import Heard
 from graticule.storage.protocol import Storage
 from graticule.worker.consumer import Consumer
-from graticule.worker.executor import Executor
+from graticule.worker.executor import Executor, on_behalf_of
 from graticule.worker.holdings import Holdings
 from graticule.worker.leases import LeaseKeeper
 from graticule.worker.metrics import WorkerMetrics
@@ -72,9 +72,7 @@ class Worker:
         )
         self._reporter = Reporter(given.ways.sink, self._holdings.release)
         self._pulse = Pulse(given.ways.sink, self._holdings)
-        self._leases = LeaseKeeper(
-            given.ways.queue, self._holdings, given.ways.renew_seconds, lambda _: given.metrics.lease_lost()
-        )
+        self._leases = LeaseKeeper(given.ways.queue, self._holdings, given.ways.renew_seconds, given.metrics)
         self._consumer = Consumer(
             given.ways.queue,
             options.queues,
@@ -82,6 +80,7 @@ class Worker:
             concurrency=options.concurrency,
             processes=given.pool.size,
             hold=self._hold,
+            on_held=given.metrics.taken,
             start=self._start,
             unwritten=lambda: self._reporter.backlog,
             heavy={each.name: each.queue for each in given.handlers.values() if not each.is_async},
@@ -89,7 +88,12 @@ class Worker:
         self._channels = {queue_channel(name): name for name in options.queues}
         self._hurry = asyncio.Event()
         self._is_stopping = False
-        given.metrics.watch(lambda: len(self._holdings), lambda: self._holdings.running_count)
+        given.metrics.watch(
+            slots=options.concurrency,
+            held=lambda: len(self._holdings),
+            running=lambda: self._holdings.running_count,
+            unwritten=lambda: self._reporter.backlog,
+        )
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -156,7 +160,8 @@ class Worker:
         outcome = await self._executor.execute(run)
         if not run.is_over:
             self._ended(run, outcome)
-            await self._conclude(run, outcome)
+            with on_behalf_of(run.message):
+                await self._conclude(run, outcome)
 
     def _ended(self, run: Run, outcome: Outcome) -> None:
         """Free the slot."""

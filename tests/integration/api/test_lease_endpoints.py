@@ -149,10 +149,13 @@ async def test_a_task_that_is_given_back_is_to_be_sent_anew(tasks: TaskRepositor
 
 
 async def test_a_task_that_nobody_can_run_is_set_aside(
-    tasks: TaskRepository, mine: HttpLedger, connection: Connection
+    tasks: TaskRepository, mine: HttpLedger, connection: Connection, admin_client: httpx.AsyncClient
 ) -> None:
     await mine.take([ONE])
     assert await mine.dead_letter(message(), "not JSON: \0")
+    told = (await admin_client.get("/metrics")).text
+    assert 'graticule_task_wait_seconds_count{queue="q"} 1.0' in told  # such a worker does not know it
+    assert 'graticule_dead_letters_total{kind="task",queue="q"} 1.0' in told
     assert not await mine.dead_letter(message(), "again")
     found = await row(tasks)
     assert (found.status, found.dead_reason) == (MessageStatus.DEAD, "not JSON: \N{REPLACEMENT CHARACTER}")

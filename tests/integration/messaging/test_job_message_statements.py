@@ -51,7 +51,7 @@ async def test_whoever_lost_a_message_moves_nothing(connection: Connection) -> N
     messages = MessageRepository(connection)
     await messages.send(message("m"))
     (lost,) = await claim(connection)
-    assert await messages.reap_expired(datetime.now(UTC) + timedelta(hours=1)) == 1
+    assert len(await messages.reap_expired(datetime.now(UTC) + timedelta(hours=1))) == 1
     (held,) = await claim(connection, OTHER)
     assert not await messages.complete(lost)
     assert not await messages.abandon(lost, "r")
@@ -83,7 +83,8 @@ async def test_a_message_that_ends_every_orchestrator_dies(connection: Connectio
     messages = MessageRepository(connection)
     await messages.send(message("m", max_deliveries=1))
     await claim(connection)
-    assert await messages.reap_expired(datetime.now(UTC) + timedelta(hours=1)) == 1
+    (returned,) = await messages.reap_expired(datetime.now(UTC) + timedelta(hours=1))
+    assert (returned.queue, returned.status) == (QUEUE, MessageStatus.DEAD)
     (dead,) = await messages.dead(QUEUE)
     assert dead.dead_reason == "poison message: delivered 1 times without an answer"
 

@@ -5,13 +5,21 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
 import pytest
+from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 from tests.integration.messaging.bus import QUEUE, Bus, Gate, discarded, failing, received, refusing, until
+from tests.integration.repositories import rows
 from tests.servicebus_emulator import QueueOptions
 
 from graticule.core import fault_points
 from graticule.core.fault_points import Commit, Moment
+from graticule.core.ids import WorkerId
+from graticule.messaging.ledger import DatabaseLedger
+from graticule.messaging.metrics import QueueMetrics
+from graticule.messaging.servicebus.namespace import Namespace
+from graticule.messaging.servicebus.tasks import ServiceBusTaskQueue
 from graticule.orchestrator import broker as broker_module
+from graticule.orchestrator.broker import Broker
 from graticule.repositories.database import Connection
 
 
@@ -156,3 +164,23 @@ async def test_a_queue_that_takes_nothing_for_now_holds_up_no_other(bus: Bus) ->
                 assert (await bus.task("waits")).sent_at is None
             await bus.until_sent("waits")
     assert {line["log_level"] for line in logged} == {"warning"}
+
+
+async def test_what_the_broker_carries_and_what_it_does_not_is_counted(bus: Bus) -> None:
+    registry = CollectorRegistry()
+    metrics = QueueMetrics(registry)
+    await bus.give("t", "u")
+    await bus.give("v", queue="missing")
+    ledger = DatabaseLedger(bus.workers, bus.workers, WorkerId("me"), 60)
+    async with (
+        Broker(bus.settings, bus.orchestrators, rows.OWNER, metrics).running(),
+        Namespace(bus.settings, metrics) as namespace,
+        ServiceBusTaskQueue(namespace, ledger, [QUEUE]) as queue,
+    ):
+        taken = await received(queue, 2)
+        await until(lambda: registry.get_sample_value("graticule_broker_errors_total", {"queue": "missing"}))
+    assert all(message.waited_seconds is not None for message in taken)
+    of_queue = {"queue": QUEUE}
+    assert registry.get_sample_value("graticule_broker_messages_sent_total", of_queue) == 2
+    assert registry.get_sample_value("graticule_broker_messages_received_total", of_queue) == 2
+    assert registry.get_sample_value("graticule_broker_errors_total", of_queue) is None

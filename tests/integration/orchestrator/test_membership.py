@@ -216,7 +216,7 @@ async def test_survivors_share_the_jobs_and_none_is_taken_twice(new_instance: Ne
     jobs = await submitted(first, 40)
     now = datetime.now(UTC)
 
-    async def take(instance: Instance) -> list[JobId]:
+    async def take(instance: Instance) -> dict[JobId, bool]:
         async with instance.pool.connection() as connection, connection.transaction():
             return await OwnershipRepository(connection).take_orphans(instance.owner_id, [first.owner_id], now, 7)
 
@@ -252,7 +252,7 @@ async def test_ended_jobs_stay_with_their_owner(new_instance: NewInstance) -> No
     async with second.pool.connection() as connection:
         assert (
             await OwnershipRepository(connection).take_orphans(second.owner_id, [first.owner_id], datetime.now(UTC), 9)
-            == []
+            == {}
         )
     assert await owners(first, [cancelled, failed]) == {"owner-a"}
 

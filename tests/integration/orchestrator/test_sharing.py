@@ -174,7 +174,7 @@ async def test_a_message_of_which_no_job_can_ever_be_made_is_set_aside_at_last(
     async def away(*_: object) -> None:
         raise Unavailable("It took too long.")
 
-    monkeypatch.setattr(instance.jobs, "submit_within", away)
+    monkeypatch.setattr(instance.jobs, "add_within", away)
     for _ in range(3):
         with pytest.raises(Unavailable):
             await taker.take()
@@ -188,16 +188,16 @@ async def test_after_an_error_messages_are_given_back_and_taken_anew(
 ) -> None:
     instance = new_instance(CHAIN)
     await send(instance, "m", ASKED)
-    taker, submit = intake(instance), instance.jobs.submit_within
+    taker, submit = intake(instance), instance.jobs.add_within
 
     async def away(*_: object) -> None:
         raise Unavailable("The database is away.")
 
-    monkeypatch.setattr(instance.jobs, "submit_within", away)
+    monkeypatch.setattr(instance.jobs, "add_within", away)
     with pytest.raises(Unavailable):
         await taker.take()
     assert (await message(instance, "m")).status is MessageStatus.LEASED
-    monkeypatch.setattr(instance.jobs, "submit_within", submit)
+    monkeypatch.setattr(instance.jobs, "add_within", submit)
     await taker.take()
     done = await message(instance, "m")
     assert (done.status, done.delivery_count) == (MessageStatus.DONE, 2)

@@ -117,6 +117,10 @@ async def _take(session: Session) -> object:
     return (await session.tasks.take(WorkerId(session.name), [TASK], 60))[TASK].is_held
 
 
+async def _set_aside(session: Session) -> object:
+    return await session.tasks.dead_letter(ME, HELD, "broken") is not None
+
+
 async def _save(session: Session) -> object:
     return await CheckpointRepository(session.connection).save_under_lease(ME, HELD, session.name, {}, [])
 
@@ -135,7 +139,7 @@ WORKERS_MOVES: Final[dict[str, Move]] = {
     "abandon": _worker("abandon_tasks", lambda s: s.tasks.abandon(ME, [HELD])),
     "make room": _worker("abandon_tasks", lambda s: s.tasks.abandon(ME, [HELD], counts=False)),
     "give rest": _worker("abandon_other_tasks", lambda s: s.tasks.abandon_all_but(ME, [])),
-    "set aside": _worker("dead_letter_task", lambda s: s.tasks.dead_letter(ME, HELD, "broken")),
+    "set aside": _worker("dead_letter_task", _set_aside),
     "save": _worker("save_checkpoint_under_lease", _save),
     "worker beats": _worker("beat_worker", lambda s: WorkerRepository(s.connection).beat(ME)),
     "worker stops": _worker("stop_worker", lambda s: WorkerRepository(s.connection).stop(ME)),

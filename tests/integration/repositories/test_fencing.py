@@ -32,17 +32,17 @@ async def owner_and_term(connection: Connection, job_id: JobId = JOB) -> tuple[s
     return job.owner_id, job.owner_epoch
 
 
-async def take(connection: Connection, owner: OwnerId = OTHER, dead: Sequence[OwnerId] = (OWNER,)) -> list[JobId]:
+async def take(connection: Connection, owner: OwnerId = OTHER, dead: Sequence[OwnerId] = (OWNER,)) -> dict[JobId, bool]:
     return await OwnershipRepository(connection).take_orphans(owner, dead, LATER, 10)
 
 
 async def test_every_change_of_hands_raises_the_term(with_job: Connection) -> None:
     ownership = OwnershipRepository(with_job)
-    assert await take(with_job) == [JOB]
+    assert await take(with_job) == {JOB: True}
     assert await owner_and_term(with_job) == (OTHER, 2)
     assert await ownership.hand_over(OTHER, LATER) == 1
     assert await owner_and_term(with_job) == (None, 3)
-    assert await take(with_job, THIRD, dead=()) == [JOB]
+    assert await take(with_job, THIRD, dead=()) == {JOB: False}
     assert await owner_and_term(with_job) == (THIRD, 4)
     await with_job.execute("UPDATE dagapp.dag_jobs SET status = 'failed', ended_at = now(), error_message = 'e'")
     assert await ownership.take_failed(JOB, OWNER, LATER)
@@ -84,7 +84,7 @@ async def test_only_active_jobs_of_the_dead_and_of_nobody_are_taken(with_job: Co
     await jobs.insert(rows.job("free"))
     await jobs.insert(rows.job("running", status="running", owner_id=OWNER))
     await jobs.insert(rows.job("alive", owner_id=THIRD))
-    assert await take(with_job, dead=()) == ["free"]
+    assert await take(with_job, dead=()) == {"free": False}
     assert sorted(await take(with_job)) == [JOB, "running"]
     assert await owner_and_term(with_job, JobId("alive")) == (THIRD, 0)
 
@@ -137,7 +137,7 @@ async def _attempt(pool: Database, action: Any) -> str:
 async def test_of_takes_at_once_exactly_one_wins(pool: Database, with_job: Connection) -> None:
     async def taken(owner: str) -> list[JobId]:
         async with pool.connection() as connection, connection.transaction():
-            return await take(connection, OwnerId(owner))
+            return [*await take(connection, OwnerId(owner))]
 
     shares = await asyncio.gather(*(taken(f"o{number}") for number in range(3)))
     assert sorted(shares) == [[], [], [JOB]]
@@ -155,16 +155,16 @@ async def test_a_job_whose_step_is_being_written_is_not_taken(pool: Database, wi
     async with pool.connection() as step, step.transaction():
         await StepRepository(step, OWNER).hold([await as_read(step)])
         await with_job.execute("SET lock_timeout = '100ms'")
-        assert await take(with_job) == []
+        assert await take(with_job) == {}
         with pytest.raises(Unavailable):
             await OwnershipRepository(with_job).hand_over(OWNER, LATER)
-    assert await take(with_job) == [JOB]
+    assert await take(with_job) == {JOB: True}
 
 
 async def test_a_step_that_waits_for_a_take_over_finds_the_job_gone(pool: Database, with_job: Connection) -> None:
     read = await as_read(with_job)
     async with pool.connection() as taker, taker.transaction():
-        assert await take(taker) == [JOB]
+        assert await take(taker) == {JOB: True}
         step = asyncio.create_task(StepRepository(with_job, OWNER).hold([read]))
         await waiting_for_a_lock(taker)
     with pytest.raises(StaleVersion):

@@ -216,3 +216,18 @@ def test_the_events_of_a_job_are_read_by_the_index_of_each_partition(full: psyco
         assert used
         assert all(f"{key}_event_id_idx" in index for index in used)
         assert '"Sort"' not in plan
+
+
+def test_the_state_is_read_without_what_has_ended(full: psycopg.Connection[TupleRow]) -> None:
+    given = {"owner_id": "owner-0", "job_queue": "jobs", "threshold": 120, "bound": 100_000, "most_queues": 100}
+    used, _ = _explained(full, _query("operations.sql", "state_now"), given)
+    small = {"dag_workers", "dag_orchestrators", "dag_job_messages", "dag_callbacks"}  # no rows here: scanned or not
+    assert not {each for each in used if each.startswith("all of")} - {f"all of {table}" for table in small}
+    assert {
+        "dag_jobs_status_created_at_job_id_idx",
+        "dag_jobs_owner_id_idx",
+        "dag_task_results_job_id_result_id_idx",
+        "dag_tasks_lease_expires_at_idx",
+        "dag_tasks_queue_created_at_idx",
+        "dag_tasks_queue_priority_available_at_task_id_idx",
+    } <= used

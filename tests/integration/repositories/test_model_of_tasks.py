@@ -224,7 +224,7 @@ class TasksAndOwners(RuleBasedStateMachine):
     @rule(lease=leases)
     def set_aside(self, lease: Lease) -> None:
         is_dead = self.run(self.desk.tasks.dead_letter(WorkerId(lease.worker), _delivery(lease), "broken"))
-        assert is_dead == self.model.set_aside(lease)
+        assert bool(is_dead) == self.model.set_aside(lease)
 
     # Dead letters
 

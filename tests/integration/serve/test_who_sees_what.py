@@ -54,6 +54,7 @@ from tests.integration.serve.running import (
     mark_of,
     serving,
 )
+from tests.otlp_collector import traced
 
 from graticule.core.audience import Audience
 from graticule.core.models.platform import DataType
@@ -460,6 +461,32 @@ async def test_no_role_changes_what_a_search_finds(services: dict[Audience, Serv
 
 
 # The table itself
+
+
+async def test_traces_name_routes_and_what_takes_long_but_no_asset(
+    services: dict[Audience, Service],
+) -> None:
+    shown = [asset for asset in FEW if of_asset(asset, INTERNAL, None).status == 200]
+    raster, vector = (next(asset for asset in shown if asset.data_type is kind) for kind in (RASTER, VECTOR))
+    caller = {"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}
+    with traced("serve") as collector:
+        for path in (
+            f"/tiles/{raster.asset_id}/tiles/{TILE}.png?rescale=0,99",
+            f"/features/{vector.asset_id}/{ITEMS}?limit=1",
+            "/stac/collections",
+            "/livez",
+        ):
+            assert (await services[INTERNAL].get(path, caller)).status == 200
+    spans = {span.name: span for span in collector.spans}
+    assert {name for name, span in spans.items() if span.parent_id == "00f067aa0ba902b7"} == {
+        "GET /tiles/{path}",
+        "GET /features/{path}",
+        "GET /stac/{path}",
+    }
+    assert {name for name, span in spans.items() if span.parent_id == spans["GET /tiles/{path}"].span_id} == {
+        "gdal.read",
+        "gdal.encode",
+    }
 
 
 async def test_the_table_has_every_answer() -> None:

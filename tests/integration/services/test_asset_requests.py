@@ -221,9 +221,7 @@ async def test_a_burst_of_submissions_asks_once_how_long_the_workflow_takes(desk
     first = await desk.submit("V1")
     await desk.process(first)
     second = await desk.submit("V1", platform_refs={**REFS, "resource_id": "other"})
-    assert (await desk.version(second.asset_id)).estimated_completion_at is None, (
-        "read when there was no history"
-    )
+    assert (await desk.version(second.asset_id)).estimated_completion_at is None, "read when there was no history"
 
 
 # Retry

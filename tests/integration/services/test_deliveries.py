@@ -14,12 +14,11 @@ from tests.integration.services.receiver import Receiver, receiving, silence, st
 from graticule.core import fault_points
 from graticule.core.errors import ConfigurationError, NotFound
 from graticule.core.fault_points import Commit, Moment
-from graticule.core.models import Callback
 from graticule.core.models.engine import EventType
 from graticule.core.table import DatabaseRole
 from graticule.orchestrator import deliveries as running_deliveries
 from graticule.orchestrator.deliveries import AT_ONCE, AT_ONCE_PER_HOST, SHORTEST_SECONDS, Deliveries
-from graticule.repositories.callbacks import DeliveryState, host_of
+from graticule.repositories.callbacks import ClaimedCallback, DeliveryState, host_of
 from graticule.repositories.database import Database
 from graticule.services.deliveries import CLAIM_SECONDS, PAUSES, SHORTEST_SECRET_BYTES, CallbackSender, DeliveryService
 from graticule.services.safe_http import ALL_SECONDS
@@ -49,6 +48,8 @@ async def send_due(sender: CallbackSender) -> int:
 
 # One try
 
+TRACE = f"00-{'a' * 32}-{'b' * 16}-01"
+
 
 async def test_a_delivery_is_signed_told_and_over(outbox: Outbox, receiver: Receiver) -> None:
     (callback,) = await outbox.fill(receiver.url)
@@ -74,6 +75,17 @@ async def test_an_operators_callback_is_signed_with_the_operators_secret(outbox:
     await send_due(outbox.sender(public_url=None))
     told = {"job_id": JOB, "status": "failed", "result_url": f"/api/status/job/{JOB}"}
     assert verified(receiver.received[0], OPERATORS) == told
+
+
+@pytest.mark.parametrize(("kept", "sent"), [(TRACE, TRACE), ("00-hostile", None), (None, None)])
+async def test_a_callback_carries_the_trace_of_its_job(
+    outbox: Outbox, receiver: Receiver, kept: str | None, sent: str | None
+) -> None:
+    await outbox.fill(receiver.url)
+    async with outbox.pool.connection() as connection:
+        await connection.execute("UPDATE dagapp.dag_jobs SET traceparent = %s", [kept])
+    await send_due(outbox.sender())
+    assert receiver.received[0].headers.get("traceparent") == sent
 
 
 async def test_a_failure_is_told_and_tried_again_by_the_schedule_until_it_is_given_up(
@@ -323,7 +335,7 @@ async def test_a_silent_host_leaves_room_for_others_and_is_not_asked_for_again_m
     claims: list[int] = []
     claim = CallbackSender.claim
 
-    async def counted(self: CallbackSender, limit: int, busy: Collection[str] = ()) -> list[Callback]:
+    async def counted(self: CallbackSender, limit: int, busy: Collection[str] = ()) -> list[ClaimedCallback]:
         claims.append(limit)
         return await claim(self, limit, busy)
 

@@ -11,6 +11,7 @@ from tests.integration.services.engine import DONE, SENT, Bench, compiled, flow
 
 from graticule.core.errors import GraticuleError, InvalidInput, NotFound
 from graticule.core.states import JobStatus
+from graticule.core.trace_context import continued, parse_traceparent
 from graticule.dag.inputs import deterministic_job_id
 from graticule.repositories.workflows import WorkflowRepository
 from graticule.services.jobs import Submission
@@ -27,6 +28,9 @@ def submission(workflow_id: str = "flow", **changes: Any) -> Submission:
     return Submission(**{"workflow_id": workflow_id, "input_params": {"n": 1}, **changes})
 
 
+TRACE = f"00-{'a' * 32}-{'b' * 16}-01"
+
+
 async def rows_of(bench: Bench) -> dict[str, int]:
     return {table: len(rows) for table, rows in (await bench.snapshot()).items()}
 
@@ -39,7 +43,7 @@ async def test_a_submission_keeps_all_that_it_says_and_belongs_to_its_owner(new_
         "callback_url": "https://example.org/x",
         "idempotency_key": "key",
         "priority": 7,
-        "traceparent": "00-abc",
+        "traceparent": TRACE,
     }
     made = await bench.jobs.submit(submission(**given), actor="client-1")
     assert made.created
@@ -49,8 +53,20 @@ async def test_a_submission_keeps_all_that_it_says_and_belongs_to_its_owner(new_
     assert (job.owner_id, job.owner_epoch, job.status) == ("owner-a", 1, JobStatus.RUNNING)
     assert job.input_params == {"n": 1, "s": "x", "d": {}}
     (task,) = await bench.tasks(job.job_id)
-    assert (task.priority, task.traceparent) == (7, "00-abc")
+    assert (task.priority, task.traceparent) == (7, TRACE)
     assert (await bench.event(job.job_id, "job_created")).actor == "client-1"
+
+
+@pytest.mark.parametrize("given", [None, "00-abc", "a\0b"])
+async def test_a_job_belongs_to_the_trace_of_its_request_unless_it_names_one(
+    new_bench: NewBench, given: str | None
+) -> None:
+    bench = new_bench(PLAIN)
+    with continued(parse_traceparent(TRACE)):
+        made = await bench.jobs.submit(submission(traceparent=given))
+    alone = await bench.jobs.submit(submission(input_params={"n": 2}, traceparent=given))
+    (task,) = await bench.tasks(made.job.job_id)
+    assert (made.job.traceparent, task.traceparent, alone.job.traceparent) == (TRACE, TRACE, None)
 
 
 async def test_a_job_pins_the_workflow_that_it_was_made_with(new_bench: NewBench) -> None:
@@ -205,7 +221,7 @@ def test_fields_have_limits(values: dict[str, Any]) -> None:
         submission(**values)
 
 
-@pytest.mark.parametrize("name", ["idempotency_key", "correlation_id", "submitted_by", "traceparent"])
+@pytest.mark.parametrize("name", ["idempotency_key", "correlation_id", "submitted_by"])
 async def test_a_nul_in_a_field_is_refused_and_changes_nothing(new_bench: NewBench, name: str) -> None:
     bench = new_bench(PLAIN)
     with pytest.raises((InvalidInput, ValidationError)):

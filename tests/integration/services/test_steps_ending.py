@@ -178,7 +178,7 @@ async def test_a_job_that_is_between_two_owners_can_be_cancelled(new_bench: NewB
         job = await bench.job(job_id)
         assert await ownership.hand_over(bench.owner_id, job.updated_at) == 1
         assert (await other.jobs.cancel(job_id, "ann")).cancel_requested_at is not None
-        assert await ownership.take_orphans(other.owner_id, [], job.updated_at, 10) == [job_id]
+        assert await ownership.take_orphans(other.owner_id, [], job.updated_at, 10) == {job_id: False}
     await other.look_around()
     assert await bench.status(job_id) is JobStatus.CANCELLED
 

@@ -19,7 +19,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from graticule.handlers import HandlerContext, HandlerResult, ProcessContext, register_handler
+from graticule.telemetry import span
 
+MANY: dict[str, Any] = {"names": ["a"]} | {f"a{number}_{'x' * 200}": 10**30 for number in range(100)}
 RUBBISH = bytes(range(256)) * 64 + b"\n\xff\xfe\x00" + b"x" * 100_000
 
 
@@ -47,6 +49,15 @@ def abort(ctx: ProcessContext) -> None:
 @register_handler("test.killed")
 def killed(ctx: ProcessContext) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+@register_handler("test.traced")
+def traced(ctx: ProcessContext) -> str | None:
+    with span("gdal.open", path="silver/a.tif"), span("gdal.read", is_odd=float("nan"), **MANY):
+        ctx.logger.warning("inside")
+    if ctx.params.get("crash"):
+        os.abort()
+    return ctx.traceparent
 
 
 @register_handler("test.exit")

@@ -363,7 +363,9 @@ async def test_what_is_measured(board: Board, worker: FastAPI) -> None:
     assert value("graticule_worker_tasks_total", {"handler": "echo", "outcome": "completed"}) == 1
     assert value("graticule_worker_tasks_total", {"handler": "fail", "outcome": "failed"}) == 1
     assert value("graticule_worker_task_duration_seconds_count", {"handler": "echo"}) == 1
-    assert value("graticule_worker_leases_lost_total") == 0
+    assert value("graticule_task_wait_seconds_count", {"queue": QUEUE}) == 2
+    assert value("graticule_worker_leases_lost_total", {"state": "lost"}) == 0
+    assert (value("graticule_worker_slots"), value("graticule_worker_results_unwritten")) == (8, 0)
 
 
 # The database goes away

@@ -1,7 +1,7 @@
 """Every request has an id, a line in the log, a measurement, safe headers and a body of limited size."""
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import httpx
@@ -16,9 +16,12 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from structlog.contextvars import get_contextvars
 from structlog.testing import capture_logs
+from tests.otlp_collector import Collector, traced
 
+from graticule.core.trace_context import current_traceparent
 from graticule.http.application import create_application
 from graticule.http.requests import _chosen_id, request_id_of
+from graticule.telemetry import end_tracing
 
 LIMIT = 100
 
@@ -264,3 +267,79 @@ async def test_an_announcement_that_is_no_number_is_left_to_the_count(client: ht
     headers = {b"content-length": length.encode()}
     response = await client.post("/echo", content=chunks(60, 60), headers=headers)
     assert response.status_code == 413
+
+
+# Traces
+
+TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+TRACEPARENT = f"00-{TRACE}-{CALLER}-01"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [[], [("traceparent", "00-hostile")], [("traceparent", TRACEPARENT)] * 2, [("traceparent", "0" * 10_000)]],
+)
+async def test_a_request_that_names_no_trace_is_answered_as_ever(
+    app: FastAPI, client: httpx.AsyncClient, headers: list[tuple[str, str]]
+) -> None:
+    _add_traced(app)
+    response = await client.get("/traced", headers=headers)
+    assert response.json() is None
+
+
+async def test_the_callers_trace_is_known_although_nothing_is_recorded(app: FastAPI, client: httpx.AsyncClient) -> None:
+    _add_traced(app)
+    assert (await client.get("/traced", headers={"traceparent": TRACEPARENT})).json() == TRACEPARENT
+
+
+async def test_a_request_is_a_span_by_its_route_and_probes_are_none(
+    app: FastAPI, client: httpx.AsyncClient, collector: Collector
+) -> None:
+    @app.get("/broken/{way}")
+    async def broken(way: str) -> None:
+        raise RuntimeError("password=hunter2")
+
+    for path in (
+        "/api/v1/jobs/7?sig=hunter2",
+        "/tenants/a/deep/included/b",
+        "/livez",
+        "/metrics",
+        "/nowhere/7",
+        "/broken/x",
+    ):
+        await client.get(path, headers={"traceparent": TRACEPARENT})
+    await client.request("BREW", "/api/v1/jobs/7")
+    end_tracing()
+    found = {span.name: span for span in collector.spans}
+    assert found.keys() == {
+        "GET /api/v1/jobs/{job}",
+        "GET /tenants/{tenant}/deep/included/{z}",
+        "GET unmatched",
+        "GET /broken/{way}",
+        "_OTHER /api/v1/jobs/{job}",
+    }
+    of_job = found["GET /api/v1/jobs/{job}"]
+    assert (of_job.trace_id, of_job.parent_id, of_job.kind, of_job.error) == (TRACE, CALLER, "server", None)
+    assert of_job.attributes == {
+        "graticule.request_id": of_job.attributes["graticule.request_id"],
+        "http.request.method": "GET",
+        "http.route": "/api/v1/jobs/{job}",
+        "http.response.status_code": 200,
+    }
+    assert (found["GET unmatched"].attributes["http.response.status_code"], found["GET unmatched"].error) == (404, None)
+    assert found["GET /broken/{way}"].error == "status 500"
+    assert found["_OTHER /api/v1/jobs/{job}"].parent_id == ""
+    assert b"hunter2" not in b"".join(collector.bodies)
+
+
+def _add_traced(app: FastAPI) -> None:
+    @app.get("/traced")
+    async def traced() -> str | None:
+        return current_traceparent()
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    """Give a collector to which spans are exported."""
+    with traced("test") as collector:
+        yield collector

@@ -1,11 +1,12 @@
 """What a child process tells is taken only as it should be."""
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
 from graticule.core.states import ResultStatus
-from graticule.worker.child_frames import ProgressFrame, ResultFrame, SavedPhase, json_object
+from graticule.worker.child_frames import ProgressFrame, ResultFrame, SavedPhase, SpanFrame, json_object
 from graticule.worker.frames import BrokenFrame
 
 RESULT: dict[str, Any] = {
@@ -87,3 +88,43 @@ def test_a_phase_is_a_name_data_and_paths() -> None:
     for changed in wrong:
         with pytest.raises(BrokenFrame):
             SavedPhase.of({**given, **changed})
+
+
+SPAN: dict[str, Any] = {
+    "kind": "span",
+    "task_id": "t",
+    "name": "gdal.open",
+    "span_id": "00f067aa0ba902b7",
+    "parent_id": "53995c3f42cd8ad8",
+    "start_ns": 1,
+    "end_ns": 2,
+    "error": None,
+    "attributes": {"graticule.bands": 3, "graticule.path": "silver/a.tif", "graticule.is_cog": True, "f": 0.5},
+}
+
+
+def test_a_span_is_told_in_full() -> None:
+    told = SpanFrame.of(SPAN).recorded()
+    assert {**SPAN, **asdict(told)} == SPAN
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"name": "x" * 101},
+        {"name": ""},
+        {"span_id": "0" * 15},
+        {"span_id": "0" * 16},
+        {"parent_id": "00F067AA0BA902B7"},
+        {"start_ns": 2**63},
+        {"end_ns": "2"},
+        {"error": "x" * 257},
+        {"attributes": {"a": ["b"]}},
+        {"attributes": {"a": "b" * 257}},
+        {"attributes": {f"a{number}": 1 for number in range(21)}},
+        {"trace_id": "4bf92f3577b34da6a3ce929d0e0e4736"},
+    ],
+)
+def test_what_is_no_span_is_not_taken_for_one(changed: dict[str, Any]) -> None:
+    with pytest.raises(BrokenFrame):
+        SpanFrame.of({**SPAN, **changed})

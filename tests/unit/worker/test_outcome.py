@@ -50,6 +50,14 @@ def test_errors_are_told_with_their_kind() -> None:
     assert (refused.error_message, refused.retryable) == ("No such layer. Name one.", False)
 
 
+def test_a_package_that_the_worker_lacks_is_told_with_where_to_get_it() -> None:
+    outcome = outcome_of_error(ModuleNotFoundError("No module named 'pyproj'", name="pyproj"))
+    assert outcome.error_message is not None
+    assert outcome.error_message.startswith("ModuleNotFoundError: No module named 'pyproj'. Install it")
+    assert "graticule[worker]" in outcome.error_message
+    assert outcome.retryable  # by a worker that has it
+
+
 def test_a_failure_may_bring_a_report() -> None:
     outcome = outcome_of(HandlerResult.failure("empty", retryable=False, report={"outcome": "reject"}))
     assert (outcome.error_message, outcome.output) == ("empty", b'{"report":{"outcome":"reject"}}')

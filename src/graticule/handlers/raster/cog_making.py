@@ -36,6 +36,7 @@ from graticule.handlers.raster.rendering import (
 from graticule.handlers.raster.source import unchanged
 from graticule.handlers.raster.statistics import BandStatistics
 from graticule.handlers.raster.warp import lies_on, nodata_of
+from graticule.telemetry import span
 
 MOST_THREADS: Final = 8  # each has pixels of its own in memory
 _READ_AT_ONCE: Final = 8 * BLOCK_SIZE  # columns that are read only to be counted
@@ -88,7 +89,7 @@ def made_cog(ctx: ProcessContext, params: CreateCog) -> JsonValue:
 
 
 def _plan(opened: str, options: OutputOptions) -> Plan:
-    with open_raster(opened) as dataset:
+    with span("gdal.open"), open_raster(opened) as dataset:
         grid = output_grid(dataset, target_crs_of(options))
         encoding, warnings = encoding_for(dataset, options)
         rendering = Rendering(opened, grid, options)
@@ -140,6 +141,7 @@ def _counted(ctx: ProcessContext, plan: Plan) -> list[BandStatistics]:
     grid, threads = plan.rendering.grid, _threads()
     boxes = list(_boxes(grid))
     with (
+        span("gdal.statistics", width=grid.width, height=grid.height),
         readable_source(plan.rendering.opened),
         counted_sources(
             plan.rendering, plan.profile, plan.nodata, box=grid.box, core=grid.box, threads=threads

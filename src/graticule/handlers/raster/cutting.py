@@ -28,6 +28,7 @@ from graticule.handlers.raster.rendering import readable_source
 from graticule.handlers.raster.schemes import Scheme
 from graticule.handlers.raster.source import unchanged
 from graticule.handlers.raster.warp import Way, ways_back
+from graticule.telemetry import span
 
 BLOCK: Final = 512
 LATTICE: Final = 32  # pixels of the output between two positions that are looked up in the source
@@ -43,6 +44,7 @@ def cut_pieces(ctx: ProcessContext, scheme_path: str) -> JsonValue:
     saved = ctx.checkpoint.load()
     done = 0 if saved is None else int(str(saved.data["done"]))
     with (
+        span("gdal.cut", pieces=len(paths) - done),
         unchanged(ctx.storage, scheme.source, scheme.source_etag) as opened,
         gdal_environment(CACHE_MB),
         readable_source(opened),

@@ -35,6 +35,7 @@ from graticule.handlers.raster.raster_type import Declared, RasterType, fits, ra
 from graticule.handlers.raster.sampling import Sample, Watch, holds_data, sampled
 from graticule.handlers.raster.validation_codes import Code, finding
 from graticule.handlers.raster.warp import nodata_of
+from graticule.telemetry import span
 
 _MEBIBYTE: Final = 1024 * 1024
 _GIBIBYTE: Final = 1024 * _MEBIBYTE
@@ -66,7 +67,7 @@ class Examined:
 
 def examine(name: str, kind: FileKind, size: int, wanted: Wanted, watch: Watch) -> Examined:
     """Look at a raster; one that cannot be used is `Rejected` with all that was found."""
-    with gdal_environment(CACHE_MB), open_raster(name, kind) as dataset:
+    with span("gdal.examine", size_bytes=size), gdal_environment(CACHE_MB), open_raster(name, kind) as dataset:
         try:
             _check(list(_dangers(dataset, size)))
             return _examined(dataset, name, kind, size, wanted=wanted, watch=watch)

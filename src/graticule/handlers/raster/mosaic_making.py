@@ -18,6 +18,7 @@ from graticule.handlers.raster.mosaics import CreateMosaic
 from graticule.handlers.raster.rendering import merged_bands
 from graticule.handlers.raster.schemes import Scheme
 from graticule.handlers.raster.statistics import BandStatistics
+from graticule.telemetry import span
 
 MOST_SQUARES: Final = 100_000  # of a mosaic: each is an entry of its document
 VERSION: Final = "0.0.3"
@@ -35,7 +36,8 @@ def made_mosaic(ctx: ProcessContext, params: CreateMosaic) -> JsonValue:
     bbox = list(scheme.grid.bounds_4326())
     maxzoom = zoom_of(scheme.grid)
     minzoom = shown_from(bbox, max(0, maxzoom - params.overview_level))
-    mosaic = _mosaic(ctx, scheme, tiles, (minzoom, maxzoom), bbox)
+    with span("mosaic.build", tiles=len(tiles)):
+        mosaic = _mosaic(ctx, scheme, tiles, (minzoom, maxzoom), bbox)
     text = mosaic.model_dump_json(exclude_none=True).encode()
     name = f"{MOSAICS}/{scheme.stem}.json"
     ctx.storage.put(staged_path(ctx.storage, ctx.job_id, name), text)

@@ -27,6 +27,7 @@ from graticule.handlers.raster.raster_type import Declared, RasterType, raster_t
 from graticule.handlers.raster.statistics import BandStatistics, Counting, is_data, merged
 from graticule.handlers.raster.validation_codes import Code
 from graticule.handlers.raster.warp import needs_mask, nodata_of, opened_source
+from graticule.telemetry import span
 
 BLOCKS_BYTES: Final = 64 * 1024 * 1024  # of many bands a block is large, and each thread holds several: fewer threads
 
@@ -125,12 +126,13 @@ def profile_for(dataset: DatasetReader, rendering: Rendering, box: Box) -> CogPr
 
 
 def render(path: Path, rendering: Rendering, box: Box, core: Box, *, threads: int, on_progress: OnProgress) -> Rendered:
-    """Write the COG of a part of the grid; only the core of it counts in the statistics."""
+    """Read, warp, count and write a part of the grid as a COG; only the core of it counts in the statistics."""
     with open_raster(rendering.opened) as dataset:
         profile, nodata = profile_for(dataset, rendering, box), nodata_of(dataset)
     inner = Box(core.column - box.column, core.row - box.row, core.width, core.height)
     fitting = min(threads, max(1, BLOCKS_BYTES // profile.block_bytes))
     with (
+        span("gdal.render", width=box.width, height=box.height, bands=profile.count),
         readable_source(rendering.opened),
         counted_sources(rendering, profile, nodata, box=box, core=inner, threads=fitting) as sources,
     ):

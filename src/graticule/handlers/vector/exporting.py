@@ -24,6 +24,7 @@ from graticule.handlers.outputs.staging import (
 from graticule.handlers.registry import register_handler
 from graticule.handlers.result import HandlerResult
 from graticule.handlers.vector.described import DEFAULT_TARGET, Source
+from graticule.telemetry import span
 
 QUEUE: Final = "container-tasks"
 TIMEOUT_SECONDS: Final = 7200
@@ -94,7 +95,8 @@ def _exported(ctx: ProcessContext, folder: str, ending: str, write: Write) -> Ha
     name = f"{folder}/{stem_of(asked.source.source)}.{ending}"
     path = final_path(ctx.storage, asked.prefix, name)
     with ctx.storage.writing(staged_path(ctx.storage, ctx.job_id, name)) as file:
-        told = write(file)
+        with span("ogr.export", format=ending):
+            told = write(file)
         checksum = _sha256(ctx, file)
         size = file.stat().st_size
     return HandlerResult.success({"name": name, "path": path, "size_bytes": size, "checksum": checksum, **told})

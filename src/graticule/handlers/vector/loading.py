@@ -37,6 +37,7 @@ from graticule.repositories.vectors import (
     StillNeeded,
     VectorRepository,
 )
+from graticule.telemetry import span
 
 QUEUE: Final = "container-tasks"
 MEMORY_LIMIT_MB: Final = 2048  # ordinary sources take a quarter of it, whatever their size
@@ -182,7 +183,10 @@ def _loaded(ctx: ProcessContext, staging: BlockingStaging) -> dict[str, JsonValu
     from graticule.handlers.vector.preparing.copy_format import column_order  # noqa: PLC0415 - imports Arrow
 
     asked: Load = ctx.params
-    with staging.chunk(asked.chunk.index, column_order(asked.source)) as rows:
+    with (
+        span("postgres.copy", chunk=asked.chunk.index),
+        staging.chunk(asked.chunk.index, column_order(asked.source)) as rows,
+    ):
         done = _copied(ctx, rows)
         if done.row_count != asked.chunk.row_count:
             what = f"The file announces {asked.chunk.row_count} features, and {done.row_count} can be read."
@@ -199,7 +203,10 @@ def _copied(ctx: ProcessContext, rows: StagedRows) -> Loaded:
 
     asked: Load = ctx.params
     count, mended, bounds = 0, {"repaired": 0, "divided": 0}, None
-    with open_features(ctx.storage, asked.source, asked.target_crs, asked.chunk) as features:
+    with (
+        span("ogr.read", rows=asked.chunk.row_count),  # and check, repair, reproject, and hand to COPY
+        open_features(ctx.storage, asked.source, asked.target_crs, asked.chunk) as features,
+    ):
         for batch in features.batches():
             go_on(ctx)
             writer = CopyWriter(asked.source.columns)

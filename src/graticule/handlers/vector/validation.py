@@ -15,6 +15,7 @@ from graticule.handlers.vector.sources.options import SourceOptions
 from graticule.handlers.vector.sources.source import Kind, SourceFile
 from graticule.repositories.geopackages import open_geopackage
 from graticule.storage.protocol import BlobInfo
+from graticule.telemetry import span
 
 if TYPE_CHECKING:
     from graticule.handlers.vector.examining.scanning import Box, Scan
@@ -66,7 +67,7 @@ def _validated(ctx: ProcessContext, file: SourceFile, known: BlobInfo) -> Source
     opening, found = opened_layer(ctx, file, ctx.params)
     facts = report.opening_facts(opening, _layers(ctx, opening))
     with report.telling(facts):
-        with open_layer(ctx.storage, opening) as layer:
+        with span("ogr.scan", size_bytes=known.size), open_layer(ctx.storage, opening) as layer:
             facts["geometry_type"] = layer.geometry_type
             columns = report.table_columns(layer.fields)
             scan = _scanned(ctx, layer, opening)

@@ -20,6 +20,7 @@ from graticule.core.backoff import Backoff
 from graticule.core.cancellation import end_tasks
 from graticule.core.errors import ConfigurationError, GraticuleError, Unavailable
 from graticule.logs import get_logger
+from graticule.messaging.metrics import Letter
 from graticule.messaging.servicebus.namespace import (
     BUSY_LISTEN_SECONDS,
     LISTEN_SECONDS,
@@ -139,6 +140,7 @@ class InboundQueue:
                 await receiver.dead_letter_message(
                     message, reason=reason, error_description=description[:LONGEST_REASON]
                 )
+                self._namespace.metrics.set_aside(Letter.MESSAGE, self.name)
 
     def _want(self, count: int) -> None:
         self._wanted = count
@@ -173,6 +175,7 @@ class InboundQueue:
                 await receiver.__aenter__()  # does nothing where it is open; most requests would not open it
                 yield receiver
         except GraticuleError:
+            self._namespace.metrics.broker_failed(self.name)
             if receiver is self._receiver:  # nobody else was faster
                 self._receiver = self._namespace.receiver(self.name)
             with suppress(Unavailable, ConfigurationError), told("close a link", self.name):
@@ -180,6 +183,7 @@ class InboundQueue:
             raise
 
     def _note(self, came: Sequence[ServiceBusReceivedMessage]) -> None:
+        self._namespace.metrics.received(self.name, len(came))
         now = datetime.now(UTC)
         self._held |= {message: _locked_until(message) - now for message in came}
         self._some_held.set()

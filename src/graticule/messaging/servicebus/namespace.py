@@ -14,6 +14,7 @@ from azure.servicebus.aio import ServiceBusClient, ServiceBusReceiver, ServiceBu
 from graticule.config import Settings
 from graticule.core.errors import ConfigurationError, GraticuleError, Unavailable
 from graticule.identity import AsyncCredential
+from graticule.messaging.metrics import QueueMetrics
 
 PERMANENT_PAUSE_SECONDS: Final = 30.0  # someone has to mend it first
 LISTEN_SECONDS: Final = 0.1  # that a link waits for a frame before it looks whether there is something else to do
@@ -35,8 +36,9 @@ class BrokerAway(Unavailable):
 class Namespace:
     """Gives links to queues; each is opened once, and opened again when it was lost."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, metrics: QueueMetrics | None = None) -> None:
         self._client = _client(settings)
+        self.metrics = metrics or QueueMetrics()
         self._senders: dict[str, ServiceBusSender] = {}
 
     async def __aenter__(self) -> Self:

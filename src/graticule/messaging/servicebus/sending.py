@@ -31,8 +31,10 @@ class TaskSender:
             with told("take messages", queue):
                 async for batch, sent in self._batches(self._namespace.sender(queue), tasks, now):
                     await self._namespace.sender(queue).send_messages(batch)
+                    self._namespace.metrics.sent(queue, len(sent))
                     yield sent
         except GraticuleError:
+            self._namespace.metrics.broker_failed(queue)
             await self._namespace.forget_sender(queue)
             raise
 

@@ -201,4 +201,5 @@ def _message(task_id: TaskId, taken: TakenTask) -> TaskMessage:
         priority=taken.priority,
         delivery_count=taken.delivery_count,
         max_deliveries=taken.max_deliveries,
+        waited_seconds=taken.waited_seconds,
     )

@@ -28,6 +28,7 @@ from rio_tiler.expression import get_expression_blocks
 from rio_tiler.io import Reader
 from rio_tiler.models import ImageData, PointData
 
+from graticule import telemetry
 from graticule.core.errors import InvalidInput, NotFound
 from graticule.serve.tiles.budget import Budget
 from graticule.serve.tiles.expressions import checked_expression, expression_count
@@ -394,6 +395,10 @@ class AssetReader(Reader):
 
     def _picture(self, wanted: _Wanted, area: Bounds) -> ImageData:
         """Read a picture of a fixed size."""
+        with telemetry.span("gdal.read", width=wanted.width, height=wanted.height):
+            return self._read_picture(wanted, area)
+
+    def _read_picture(self, wanted: _Wanted, area: Bounds) -> ImageData:
         if not self._is_far_larger(area):
             return self._shown(wanted, area, {"width": wanted.width, "height": wanted.height})
         whole = wanted.with_its_buffer()

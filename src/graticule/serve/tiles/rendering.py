@@ -24,6 +24,7 @@ from titiler.core.utils import render_image
 from graticule.core.errors import InvalidInput
 from graticule.serve.tiles.errors import LIBRARY_ERRORS
 from graticule.serve.tiles.gdal import open_geotiff, without_names
+from graticule.telemetry import span
 
 SAMPLE_SIDE: Final = 512  # pixels that a range is found in, as of the smallest overview
 PERCENTILES: Final = (2, 98)
@@ -122,7 +123,8 @@ def shown_values(dataset: DatasetReader, options: dict[str, Any]) -> Shown:
 def render(image: ImageData, **options: Any) -> tuple[bytes, str]:
     """Draw a picture; values that a format does not have, or a formula that does not fit, are the caller's."""
     try:
-        drawn: tuple[bytes, str] = render_image(image, **_with_ranges(image, options))
+        with span("gdal.encode", width=image.width, height=image.height):
+            drawn: tuple[bytes, str] = render_image(image, **_with_ranges(image, options))
     except (*LIBRARY_ERRORS, ValueError, IndexError, KeyError, TypeError, ArithmeticError) as error:
         raise InvalidInput(
             "These bands cannot be drawn in this way.",

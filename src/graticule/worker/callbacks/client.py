@@ -10,6 +10,7 @@ import orjson
 from graticule.core.backoff import Backoff
 from graticule.core.errors import Conflict, InvalidInput, Unavailable
 from graticule.core.ids import WorkerId
+from graticule.core.trace_context import TRACEPARENT, current_traceparent
 from graticule.messaging.protocol import TaskMessage
 
 TIMEOUT_SECONDS: Final = 30.0
@@ -65,7 +66,9 @@ class CallbackClient:
 
     async def _asked(self, method: str, path: str, **given: Any) -> httpx.Response:
         try:
-            answer = await self._client.request(method, f"{self._base}/{path}", headers=self._headers, **given)
+            here = current_traceparent()
+            headers = self._headers if here is None else {**self._headers, TRACEPARENT: here}
+            answer = await self._client.request(method, f"{self._base}/{path}", headers=headers, **given)
         except httpx.TransportError as error:
             raise Unavailable(f"The orchestrator cannot be reached ({type(error).__name__}).") from error
         if answer.status_code >= 500 or answer.status_code in _LATER:
