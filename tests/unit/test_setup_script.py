@@ -31,6 +31,7 @@ def load() -> ModuleType:
 
 setup = load()
 LOCK = "uv==1.0 \\\n    --hash=sha256:00 \\\n    --hash=sha256:11\nzzz==2 \\\n    --hash=sha256:22\n"
+NPM_FOLDERS = {"bring_azurite": "tests/azurite", "bring_diagrams": "scripts/documentation"}
 
 
 @pytest.fixture
@@ -44,7 +45,8 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (binaries / "python").symlink_to(sys.executable)
     write_program(binaries / "graticule", 'echo "$@" >> "$(dirname "$0")/../called"')
     make_console(tmp_path)
-    make_azurite(tmp_path)
+    for folder in NPM_FOLDERS.values():
+        make_packages(tmp_path / folder)
     monkeypatch.setattr(setup, "ROOT", tmp_path)
     monkeypatch.delenv("VENV", raising=False)
     return tmp_path
@@ -68,9 +70,8 @@ def make_console(checkout: Path) -> None:
     console.built.write_text(console.sources())
 
 
-def make_azurite(checkout: Path) -> None:
-    """What npm leaves of the storage server of the tests."""
-    folder = checkout / "tests" / "azurite"
+def make_packages(folder: Path) -> None:
+    """What npm leaves in a folder."""
     (folder / "node_modules").mkdir(parents=True)
     (folder / "package-lock.json").write_text("{}")
     stamp = hashlib.sha256(b"{}").hexdigest()
@@ -377,7 +378,6 @@ def test_pip_is_brought_into_an_environment_that_has_none(checkout: Path, comman
 
 def test_the_whole_runs_as_a_program(checkout: Path) -> None:
     scripts = checkout / "scripts"
-    scripts.mkdir()
     (scripts / "setup.py").write_text(SCRIPT.read_text())
     stamped(checkout)
     environment = {name: value for name, value in os.environ.items() if name != "VENV"}
@@ -514,7 +514,11 @@ def test_node_comes_from_a_locked_wheel_where_the_system_has_none(
 
 def test_the_locks_name_no_registry_and_have_hashes() -> None:
     checkout = SCRIPT.parents[1]
-    for folder, known in (("console", "maplibre-gl"), ("tests/azurite", "azurite")):
+    for folder, known in (
+        ("console", "maplibre-gl"),
+        ("tests/azurite", "azurite"),
+        ("scripts/documentation", "@mermaid-js/tiny"),
+    ):
         lock = json.loads((checkout / folder / "package-lock.json").read_text())
         packages = {name: package for name, package in lock["packages"].items() if name}
         assert f"node_modules/{known}" in packages
@@ -537,17 +541,18 @@ def test_a_browser_is_installed_for_tests_only(
     assert installed == ([] if browser else ["chromium"])
 
 
-def test_azurite_is_installed_when_its_lock_is_another(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch, commands: list[list[str]]
+@pytest.mark.parametrize("step", NPM_FOLDERS)
+def test_packages_of_npm_are_installed_when_their_lock_is_another(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, commands: list[list[str]], step: str
 ) -> None:
     environment = setup.Environment(checkout / ".venv")
     monkeypatch.setattr(setup, "node", lambda _, program: [program])
-    setup.bring_azurite(environment)
+    getattr(setup, step)(environment)
     assert commands == []
-    folder = checkout / "tests" / "azurite"
+    folder = checkout / NPM_FOLDERS[step]
     (folder / "package-lock.json").write_text('{"changed": true}')
     for _ in range(2):
-        setup.bring_azurite(environment)
+        getattr(setup, step)(environment)
         assert [command[:4] for command in commands] == [["npm", "--prefix", str(folder), "ci"]]
 
 

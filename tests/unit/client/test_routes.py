@@ -4,19 +4,17 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
 from types import UnionType
 from typing import Any, get_args
 from uuid import UUID
 
 import pytest
 from pydantic import BaseModel
+from tests.openapi import documents
 
-from graticule.api.app import create_api
 from graticule.client import Call, calls
 from graticule.client.call import Parsed
 from graticule.client.calls.assets import AssetFilters
-from graticule.config import Settings
 from graticule.core.exchange import (
     Approval,
     ClearanceChange,
@@ -32,11 +30,9 @@ from graticule.core.models import Job
 from graticule.core.models.engine import EventType
 from graticule.core.models.platform import ClientRole, DataType, UrlMode
 from graticule.core.states import ApprovalState, ClearanceState, ProcessingState
-from graticule.gateway.app import create_gateway
 from graticule.services.dead_letters import LetterKind
 from graticule.services.jobs import Submission
 
-NOWHERE = "postgresql://nobody@127.0.0.1:1/nowhere"
 SEEN = {"expected_version": 1}
 SUBMISSION = PlatformSubmission(
     platform_id="ddh",
@@ -110,12 +106,6 @@ def made(name: str) -> Call[Any]:
     return function(**given)
 
 
-@cache
-def document(process: str) -> dict[str, Any]:
-    make = create_gateway if process == "gateway" else create_api
-    return make(Settings(), NOWHERE).openapi()
-
-
 def plain(route: str) -> str:
     return re.sub(r"{[^}]+}", "{}", route)
 
@@ -125,7 +115,7 @@ def process_of(call: Call[Any]) -> str:
 
 
 def operation(call: Call[Any]) -> dict[str, Any]:
-    paths = document(process_of(call))["paths"]
+    paths = documents()[process_of(call)]["paths"]
     found = [item for path, item in paths.items() if plain(path) == plain(call.route) and call.method.lower() in item]
     assert found, f"{call.method} {call.route} is no route of the {process_of(call)}"
     described: dict[str, Any] = found[0][call.method.lower()]
@@ -136,7 +126,7 @@ def resolved(process: str, schema: dict[str, Any]) -> list[dict[str, Any]]:
     """Give the objects that a schema describes: one, or one for each choice."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
-        return resolved(process, document(process)["components"]["schemas"][name])
+        return resolved(process, documents()[process]["components"]["schemas"][name])
     if "anyOf" in schema:
         return [each for choice in schema["anyOf"] for each in resolved(process, choice)]
     return [schema]

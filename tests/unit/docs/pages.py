@@ -1,10 +1,7 @@
 """The pages of the documentation, taken apart: their code blocks, their tables, and their links."""
 
 import re
-from collections.abc import Iterable
 from pathlib import Path
-
-from graticule.core.states import S, Transitions
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -69,20 +66,3 @@ def anchors(text: str) -> set[str]:
     """Give the anchors of the headings."""
     headings = re.findall(r"^#+ (.+)$", _BLOCK.sub("", text), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
-
-
-def state_diagram(table_of_steps: Transitions[S], *, whole: bool = True) -> str:
-    """Draw a transition table as Mermaid; a part of one has neither a beginning nor an end."""
-    lines = ["stateDiagram-v2"]
-    if whole:
-        lines.append(f"    [*] --> {table_of_steps.initial}")
-    for old, targets in table_of_steps.steps.items():
-        lines += [f"    {old} --> {new}" for new in _in_order(table_of_steps, targets)]
-    if whole:
-        lines += [f"    {state} --> [*]" for state in table_of_steps.final()]
-    return "\n".join(lines) + "\n"
-
-
-def _in_order(table_of_steps: Transitions[S], targets: Iterable[S]) -> list[S]:
-    wanted = set(targets)
-    return [state for state in table_of_steps.steps if state in wanted]

@@ -1,6 +1,7 @@
 """docs/explanation/assets.md says what the transition tables, the refusals and the choice of workflows say."""
 
-from tests.unit.docs.pages import blocks, code, codes, page, state_diagram, table
+from scripts.documentation.vocabulary import state_diagram
+from tests.unit.docs.pages import blocks, code, codes, page, table
 
 from graticule.config import Settings
 from graticule.core.refusals import Refusal

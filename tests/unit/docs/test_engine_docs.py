@@ -5,6 +5,7 @@ import re
 from collections import defaultdict
 
 import pytest
+from scripts.documentation.vocabulary import state_diagram
 from tests.unit.dag.jobs import (
     PlayedJob,
     conditional,
@@ -16,7 +17,7 @@ from tests.unit.dag.jobs import (
     start,
     task,
 )
-from tests.unit.docs.pages import blocks, code, codes, page, state_diagram, table
+from tests.unit.docs.pages import blocks, code, codes, page, table
 
 from graticule.api.app import ROUTERS
 from graticule.config import Settings

@@ -1,4 +1,4 @@
-"""docs/how-to/handlers.md: its package is written, installed, loaded and run as the page says."""
+"""docs/how-to/handlers.md: the example package is installed, loaded and run as the page says."""
 
 import importlib
 import inspect
@@ -9,14 +9,16 @@ import runpy
 import sys
 import tomllib
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from fastapi.routing import APIRoute
 from pydantic import JsonValue
-from tests.unit.docs.pages import blocks, code, codes, file_of, page, table, workflows
+from tests.unit.docs.pages import DOCS, blocks, code, codes, file_of, page, table, workflows
 
 from graticule.api import callbacks, catalogue
 from graticule.config import Settings
@@ -25,8 +27,11 @@ from graticule.core.states import ResultStatus
 from graticule.dag.compile import compile_workflow
 from graticule.handlers import HandlerContext, HandlerResult, ProcessContext, examples, known_handlers, registry
 from graticule.handlers.context import Checkpoint
+from graticule.handlers.trial import Trial
 from graticule.messaging.protocol import TaskMessage
 from graticule.services.outputs import INLINE_BYTES, INLINE_CHILD_BYTES
+from graticule.services.workflow_library import load, shipped_folder
+from graticule.services.workflow_packages import installed_packages
 from graticule.storage.local import LocalStorage
 from graticule.storage.place import StoragePlace
 from graticule.worker import app, leases, outcome, pool, process_output
@@ -37,16 +42,19 @@ from graticule.worker.pool import ChildSettings, ProcessPool
 from graticule.worker.run import Run
 
 PAGE = page("handlers.md")
-MODULES = [block for block in blocks(PAGE, "python") if file_of(block) == "acme_handlers.py"]
-(SCRIPT,) = [block for block in blocks(PAGE, "python") if file_of(block) == "try_measure.py"]
+EXAMPLE = DOCS.parent / "examples" / "tides"
+HANDLERS = EXAMPLE / "src" / "tides" / "handlers.py"
+(SCRIPT,) = [block for block in blocks(PAGE, "python") if file_of(block) == "try_tides.py"]
+(LOADING,) = [block for block in blocks(PAGE, "python") if file_of(block) == "loading.py"]
+READINGS = b"gauge,time,level\nharbour,2026-03-01T00:00Z,1\nharbour,2026-03-02T00:00Z,2\nlagoon,2026-03-01T00:00Z,3\n"
 
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Install the package of the page beside Graticule, for one test."""
+    """Install the example package beside Graticule, for one test."""
     registered = dict(registry.handlers())
-    project = tomllib.loads(blocks(PAGE, "toml")[0])["project"]
-    information = tmp_path / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]
+    information = tmp_path / f"{project['name']}-{project['version']}.dist-info"
     information.mkdir()
     (information / "METADATA").write_text(f"Name: {project['name']}\nVersion: {project['version']}\n")
     (information / "entry_points.txt").write_text(
@@ -55,13 +63,14 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             for group, points in project["entry-points"].items()
         )
     )
-    (tmp_path / "acme_handlers.py").write_text("\n\n".join(MODULES))
-    monkeypatch.syspath_prepend(str(tmp_path))
+    for place in (HANDLERS.parents[1], tmp_path):
+        monkeypatch.syspath_prepend(str(place))
     monkeypatch.setattr(registry, "_registered", registered)
     monkeypatch.setattr(registry, "_loaded", [])
     importlib.invalidate_caches()
     yield tmp_path
-    sys.modules.pop("acme_handlers", None)
+    for name in [name for name in sys.modules if name.partition(".")[0] == project["name"]]:
+        del sys.modules[name]
 
 
 class KeptCheckpoints:
@@ -114,9 +123,18 @@ def output_of(found: Outcome) -> Any:
 # The package of the page
 
 
+def test_what_the_page_shows_of_the_package_is_in_it() -> None:
+    shown = tomllib.loads(blocks(PAGE, "toml")[0])["project"]
+    assert shown.items() <= tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"].items()
+    code_of = [block.partition("\n")[2] for block in blocks(PAGE, "python") if file_of(block) == HANDLERS.name]
+    assert len(code_of) == 2
+    assert [block for block in code_of if block not in HANDLERS.read_text()] == []
+    assert workflows(PAGE) == [(HANDLERS.parent / "workflows" / "tide_summary.yaml").read_text()]
+
+
 def test_its_handlers_are_found_by_the_entry_point(package: Path) -> None:
-    assert {"acme.measure", "acme.render", "echo"} <= set(registry.handlers())
-    assert registry.handlers()["acme.render"].queue == "container-tasks"
+    assert {"tides.gauges", "tides.summarize", "echo"} <= set(registry.handlers())
+    assert registry.handlers()["tides.summarize"].queue == "container-tasks"
 
 
 def test_its_workflow_compiles_where_the_package_is_installed(package: Path) -> None:
@@ -124,48 +142,82 @@ def test_its_workflow_compiles_where_the_package_is_installed(package: Path) -> 
     assert compile_workflow(text, file="page.yaml", handlers=known_handlers()).problems == ()
 
 
+def test_its_workflow_is_found_by_the_entry_point(package: Path) -> None:
+    library = load([shipped_folder()], known_handlers(), installed_packages.__wrapped__())
+    assert library.files["tide_summary"].parent == HANDLERS.parent / "workflows"
+
+
 def test_its_workflow_does_not_compile_elsewhere() -> None:
     (text,) = workflows(PAGE)
-    (problem,) = compile_workflow(text, file="page.yaml", handlers=known_handlers()).problems
-    assert problem.code == "unknown_handler"
-    named = text.replace("handler: acme.measure", "handler: acme.measure, queue: acme")
-    (problem,) = compile_workflow(named, file="page.yaml", handlers=known_handlers()).problems
-    assert problem.severity == "warning"
+    problems = compile_workflow(text, file="page.yaml", handlers=known_handlers()).problems
+    assert {problem.code for problem in problems} == {"unknown_handler"}
+    named = re.sub(r"( *)handler: .*", r"\g<0>\n\1queue: tides", text)
+    problems = compile_workflow(named, file="page.yaml", handlers=known_handlers()).problems
+    assert [problem.severity for problem in problems] == ["warning"] * 2
 
 
-async def test_the_async_handler_measures(bench: Bench) -> None:
-    await bench.storage.put("bronze/a.tif", b"12345")
-    assert output_of(await bench.run("acme.measure", path="bronze/a.tif")) == {"bytes": 5}
-    missing = await bench.run("acme.measure", path="bronze/b.tif")
+async def test_the_async_handler_names_the_gauges(bench: Bench) -> None:
+    await bench.storage.put("bronze/march.csv", READINGS)
+    assert output_of(await bench.run("tides.gauges", path="bronze/march.csv")) == {"gauges": ["harbour", "lagoon"]}
+    missing = await bench.run("tides.gauges", path="bronze/april.csv")
     assert (missing.status, missing.retryable) == (ResultStatus.FAILED, False)
 
 
 async def test_parameters_that_do_not_fit_are_told_as_shown(bench: Bench) -> None:
-    refused = await bench.run("acme.measure")
+    refused = await bench.run("tides.gauges")
     assert refused.error_message in codes(PAGE)
     assert not refused.retryable
 
 
 async def test_the_process_handler_goes_on_after_its_checkpoint(bench: Bench) -> None:
-    first = output_of(await bench.run("acme.render", source="a", zooms=[1, 2]))
-    assert first["resumed_at"] == 0
-    assert await bench.storage.get(first["paths"][1]) == b"a at 2"
+    await bench.storage.put("bronze/march.csv", READINGS)
+    first = output_of(await bench.run("tides.summarize", path="bronze/march.csv", gauge="harbour"))
+    assert (first["days"], first["highest"], first["resumed_at"]) == (2, "2026-03-02", 0)
+    assert json.loads(await bench.storage.get(first["path"])) == {"2026-03-01": 1, "2026-03-02": 2}
     assert bench.last is not None
     assert bench.last.progress is not None
-    assert {"done": 2, "total": 2, "percent": 100, "message": "zoom 2"}.items() <= bench.last.progress.items()
-    assert output_of(await bench.run("acme.render", source="a", zooms=[1, 2, 3]))["resumed_at"] == 2
-    assert output_of(await bench.run("acme.render", source="b", zooms=[1, 2]))["resumed_at"] == 0
-    await bench.storage.delete(first["paths"][0])
-    assert output_of(await bench.run("acme.render", source="b", zooms=[1, 2]))["resumed_at"] == 0
-    assert (await bench.run("acme.render", source="c", zooms=[1], shutdown=True)).is_interrupted
+    assert {"done": 2, "total": 2, "percent": 100, "message": "2026-03-02"}.items() <= bench.last.progress.items()
+    again = output_of(await bench.run("tides.summarize", path="bronze/march.csv", gauge="harbour"))
+    assert again["resumed_at"] == 2
+    bench.checkpoints.kept.clear()
+    assert (await bench.run("tides.summarize", shutdown=True, path="bronze/march.csv", gauge="harbour")).is_interrupted
 
 
 def test_the_try_without_a_worker(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(package)
-    script = package / "try_measure.py"
+    script = package / "try_tides.py"
     script.write_text(SCRIPT)
     runpy.run_path(str(script), run_name="__main__")
-    assert (package / "try-storage" / "bronze/a.tif").read_bytes() == b"12345"
+    told = {code(row[0]).split("(")[0] for row in table(PAGE, "| of a `Trial` |")}
+    assert told == {name for name in {*vars(Trial(package)), *vars(Trial)} if not name.startswith("_")}
+
+
+class KeptChunks:
+    """A staging table in memory."""
+
+    def __init__(self) -> None:
+        self.results: dict[int, dict[str, JsonValue]] = {}
+
+    def loaded(self, index: int) -> dict[str, JsonValue] | None:
+        return self.results.get(index)
+
+    @contextmanager
+    def chunk(self, index: int, columns: list[str]) -> Iterator[Any]:
+        rows = SimpleNamespace(written=[], result={})
+        rows.write = rows.written.append
+        yield rows
+        self.results[index] = rows.result
+
+
+def test_a_chunk_is_loaded_once() -> None:
+    names: dict[str, Any] = {}
+    exec(LOADING, names)
+    staging = KeptChunks()
+    for _ in range(2):
+        result = names["loaded"](SimpleNamespace(staging=staging), 0, [b"a", b"b"])
+        assert result.output == {"streams": 2}
+    staging.results[0] = {"streams": 7}
+    assert names["loaded"](SimpleNamespace(staging=staging), 0, [b"a"]).output == {"streams": 7}
 
 
 # Tables and numbers

@@ -3,13 +3,11 @@
 from pathlib import Path
 
 import pytest
-from tests.unit.docs.pages import DOCS, anchors, links
-
-PROJECT = DOCS.parent
-PAGES = [*PROJECT.glob("*.md"), *DOCS.rglob("*.md"), *(PROJECT / "deploy").rglob("*.md")]
+from tests.unit.docs.pages import anchors, links
+from tests.unit.docs.snippets import PROJECT, pages
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(PROJECT)))
 def test_links_lead_somewhere(page: Path) -> None:
     for link in links(page.read_text(encoding="utf-8")):
         file, _, anchor = link.partition("#")

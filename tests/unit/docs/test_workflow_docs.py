@@ -2,13 +2,14 @@
 
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 from pydantic import JsonValue
 from tests.unit.cli.conftest import run
 from tests.unit.dag.jobs import PlayedJob, split_graph
-from tests.unit.docs.pages import blocks, code, codes, file_of, page, table, workflows
+from tests.unit.docs.pages import DOCS, blocks, code, codes, file_of, page, table, workflows
 
 from graticule.core.errors import InvalidInput
 from graticule.core.models.engine import NodeType
@@ -24,6 +25,7 @@ from graticule.dag.language.filters import FILTERS
 from graticule.dag.language.tests import TESTS
 from graticule.dag.templates import TemplateError, evaluate_condition, render_value
 from graticule.handlers import known_handlers
+from graticule.services.workflow_packages import ENTRY_POINT_GROUP
 
 PAGE = page("workflows.md")
 TAIL = "nodes: {start: {next: end}}\n"
@@ -257,3 +259,13 @@ def test_the_id_of_a_job_follows_from_its_inputs() -> None:
     graph = graph_of(f"workflow_id: one\njob_id: params\ninputs: {{n: {{type: integer, default: 7}}}}\n{TAIL}")
     ids = {deterministic_job_id(graph, validate_inputs(graph, given)) for given in ({}, {"n": 7})}
     assert len(ids) == 1
+
+
+# Packages
+
+
+def test_the_entry_point_of_the_page_is_that_of_the_example() -> None:
+    (shown,) = map(tomllib.loads, blocks(PAGE, "toml"))
+    example = tomllib.loads((DOCS.parent / "examples/tides/pyproject.toml").read_text(encoding="utf-8"))
+    points = shown["project"]["entry-points"]
+    assert points == {ENTRY_POINT_GROUP: example["project"]["entry-points"][ENTRY_POINT_GROUP]}

@@ -1,0 +1,108 @@
+"""docs/explanation/architecture.md and security.md say what the layers, the roles, the settings and the limits are."""
+
+import re
+import tomllib
+
+from pydantic import SecretStr
+from tests.unit.docs.pages import DOCS, code, codes, page, table
+
+from graticule.config import Settings
+from graticule.core.exchange import MOST_REFS
+from graticule.core.models import TABLES
+from graticule.core.table import DatabaseRole
+from graticule.dag import compile as compiler
+from graticule.dag import inputs
+from graticule.dag.compiling import drafts, yaml_source
+from graticule.gateway.submissions import MOST_IN_A_BATCH
+from graticule.http.callers import MOST_BYTES_OF_STRANGERS
+from graticule.http.limits import DEFAULT_MAX_BODY_BYTES
+from graticule.http.paging import MOST_ITEMS
+from graticule.http.rate_limits import FAILURES_PER_MINUTE
+from graticule.services import service_tokens
+from graticule.storage.paths import LONGEST_PATH
+from graticule.worker import outcome, process_output
+
+ARCHITECTURE = page("architecture.md")
+SECURITY = page("security.md")
+PROCESSES = {"orchestrator", "gateway", "worker", "serve"}
+WORDS = {"SELECT": "read", "INSERT": "add", "UPDATE": "update", "DELETE": "delete"}
+
+
+def test_the_layers_are_those_of_the_linter() -> None:
+    (contract,) = [
+        each
+        for each in tomllib.loads((DOCS.parent / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+        if each["type"] == "layers"
+    ]
+    told = [" | ".join(codes(row[0])) for row in table(ARCHITECTURE, "| layer | what |")]
+    assert told == contract["layers"]
+
+
+def test_every_process_has_its_role() -> None:
+    rows = table(ARCHITECTURE, "| process | does | writes | database role |")
+    assert {row[0] for row in rows} == PROCESSES
+    told = {role for row in rows for role in codes(row[3])}
+    assert told == {*DatabaseRole} - {DatabaseRole.OWNER}
+    assert {row[0] for row in rows if row[2] == "nothing"} == {"gateway", "serve"}
+
+
+def test_the_grants_are_those_of_the_models() -> None:
+    header = next(line for line in SECURITY.splitlines() if line.startswith("| table | `graticule_"))
+    roles = [DatabaseRole(code(cell.strip())) for cell in header.split("|")[2:-1]]
+    told = {
+        code(name): {role: set(filter(None, cell.split(", "))) for role, cell in zip(roles, cells, strict=True)}
+        for name, *cells in table(SECURITY, "| table | `graticule_")
+    }
+    assert told == {
+        model.table.name: {role: {WORDS[each] for each in model.table.grants.get(role, ())} for role in roles}
+        for model in TABLES
+    }
+    unnamed = {*DatabaseRole} - {*roles} - {DatabaseRole.OWNER}
+    assert unnamed == {DatabaseRole.SERVE_EXTERNAL}
+    assert not any(model.table.grants.get(DatabaseRole.SERVE_EXTERNAL) for model in TABLES)
+
+
+def test_every_secret_is_told_with_who_needs_it() -> None:
+    told = {name for row in table(SECURITY, "| secret | who needs it |") for name in codes(row[0])}
+    secret = {f"GRATICULE_{name}".upper() for name, field in Settings.model_fields.items() if "SecretStr" in str(field)}
+    assert SecretStr.__name__ in str(Settings.model_fields["admin_key"])
+    assert told == secret | {"GRATICULE_DATABASE_URL"}
+
+
+def test_the_ports_are_those_of_the_settings() -> None:
+    told = {row[0]: row[1] for row in table(SECURITY, "| process | port |")}
+    settings = page("settings.md")
+    for process, number in (("gateway", 8000), ("orchestrator", 8001), ("worker", 8002), ("internal services", 8003)):
+        assert told[process] == str(number)
+        assert str(number) in settings
+
+
+def test_every_setting_that_the_pages_name_is_one() -> None:
+    for text in (ARCHITECTURE, SECURITY, page("operating.md")):
+        named = {name.lower() for name in re.findall(r"GRATICULE_(\w+)", text)}
+        assert named - {*Settings.model_fields} <= {"host"}  # where a process listens is asked by its command
+
+
+def test_the_limits_are_those_of_the_code() -> None:
+    told = {row[0]: row[1] for row in table(SECURITY, "| what | at most |")}
+    mebibyte = 1024 * 1024
+    body = Settings.model_fields["gateway_max_body_bytes"].default
+    assert told["a body at the gateway"].endswith(
+        f": {body} bytes; of someone who is not known yet, {MOST_BYTES_OF_STRANGERS}"
+    )
+    assert told["a body at the orchestrator"] == f"{DEFAULT_MAX_BODY_BYTES // mebibyte} MiB"
+    assert f"{Settings().rate_limit_per_minute} a minute" in told["requests of a client"]
+    assert told["wrong credentials of an address"] == f"{FAILURES_PER_MINUTE} a minute"
+    assert told["a page of a list"] == f"{MOST_ITEMS} items"
+    assert told["jobs in a batch"] == str(MOST_IN_A_BATCH)
+    assert told["refs of a dataset"] == str(MOST_REFS)
+    assert told["the inputs of a job"] == f"{inputs.MAX_BYTES:,} bytes"
+    assert told["a workflow"] == (
+        f"{yaml_source.MAX_CHARACTERS:,} characters, {compiler.MAX_NODES:,} nodes, "
+        f"{drafts.MAX_CHILDREN:,} children of a fan-out"
+    )
+    assert told["an output of a handler"] == f"{outcome.MAX_OUTPUT_BYTES // mebibyte} MiB"
+    assert told["what a child process prints"] == f"{process_output.MAX_BYTES_PER_TASK // 1024} KiB for each task"
+    assert told["a name or path of a file"] == f"{LONGEST_PATH} characters"
+    assert f"service token, {service_tokens.LIFE.seconds} s" in SECURITY
+    assert f"({Settings().session_minutes} minutes)" in SECURITY
