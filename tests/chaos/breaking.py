@@ -50,7 +50,7 @@ def _break_acknowledge() -> None:
             async with self._database.committing(Commit.COMPLETE) as connection:
                 await MessageRepository(connection).complete(message)
         async with self._database.transaction(Commit.MAKE_JOBS) as connection:
-            await self._jobs.add_within(connection, [prepared for _, prepared in wanted], None)
+            await self._jobs.add_within(connection, [prepared for _, prepared in wanted])
 
     setattr(Intake, "_submit", submit)  # noqa: B010 - a method of another is replaced, on purpose
 

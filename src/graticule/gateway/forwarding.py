@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final, Self, TypeVar, cast
 from urllib.parse import quote
 
+import aiohttp
 import httpx
 from fastapi import Depends, FastAPI, Request, Response
+from httpx_aiohttp import AiohttpTransport
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from graticule.core.errors import InvalidInput, Unavailable
@@ -75,14 +77,14 @@ class Orchestrator:
         self._client: httpx.AsyncClient | None = None
 
     async def __aenter__(self) -> Self:
+        address = httpx.URL(self._address)
         self._client = httpx.AsyncClient(
-            base_url=self._address,
+            base_url=address.copy_with(userinfo=b""),
+            auth=(address.username, address.password) if address.userinfo else None,
             timeout=httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS),
-            limits=httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS),
             follow_redirects=False,
             trust_env=False,  # a proxy of the environment would see the tokens
-            transport=self._transport,
-            verify=httpx.URL(self._address).scheme == "https",  # else no certificates are loaded
+            transport=self._transport or _transport(address),
         )
         return self
 
@@ -141,6 +143,17 @@ class Orchestrator:
                 hint="Look at the state before you repeat it; a submission with the same Idempotency-Key is safe.",
                 detail=repr(error),
             ) from error
+
+
+def _transport(address: httpx.URL) -> httpx.AsyncBaseTransport:
+    """Give what carries the requests: aiohttp, for httpx's own looks at all of its connections at each request."""
+
+    def session() -> aiohttp.ClientSession:
+        secure = httpx.create_ssl_context() if address.scheme == "https" else True  # else no certificates are loaded
+        connector = aiohttp.TCPConnector(limit=CONNECTIONS, ssl=secure)
+        return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+
+    return AiohttpTransport(client=session, verify=False, trust_env=False)
 
 
 class Forwarder:

@@ -116,7 +116,7 @@ class Intake:
     async def _submit(self, wanted: list[tuple[JobMessage, PreparedJob]]) -> None:
         """Make the jobs and end their messages in one transaction: a message that is lost makes no job."""
         async with self._database.transaction(Commit.MAKE_JOBS) as connection:
-            await self._jobs.add_within(connection, [prepared for _, prepared in wanted], None)
+            await self._jobs.add_within(connection, [prepared for _, prepared in wanted])
             for message, _ in wanted:
                 if not await MessageRepository(connection).complete(message):
                     raise Conflict(f"The lease of message {message.message_id} was lost.")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
@@ -28,12 +28,14 @@ from graticule.repositories.steps import AssetWork, JobRow, JobSnapshot, StepRep
 from graticule.repositories.workflows import WorkflowRepository
 from graticule.services.callback_targets import check_callback_url
 from graticule.services.decided_jobs import DecidedJob
+from graticule.services.gathering import Gathering
 from graticule.services.step_reading import Wake
 from graticule.services.step_traces import begun_step, end_steps, trace_of_new_job
 from graticule.services.step_writing import write_decisions
 from graticule.services.steps import StepService
 from graticule.services.workflows import Workflows
 
+MOST_AT_ONCE: Final = 100  # submissions in one transaction
 Text = Annotated[Short, Field(min_length=1)]
 
 
@@ -72,6 +74,7 @@ class PreparedJob:
     inputs: dict[str, JsonValue]
     work: AssetWork | None = None
     traceparent: str | None = None  # of the trace that all of the job belongs to
+    actor: str | None = None  # who submits, if not the one that the submission names
 
 
 class JobService:
@@ -85,24 +88,30 @@ class JobService:
         self._database = database
         self._steps = steps
         self._workflows = workflows
+        self._gathering = Gathering(self._submit, MOST_AT_ONCE)
 
     async def submit(self, submission: Submission, *, resubmit: bool = False, actor: str | None = None) -> SubmittedJob:
         """Make a job, or find the one that the same key or the same inputs made before.
 
         With `resubmit`, a job that is found and failed is resumed.
         """
-        (found,) = await self.submit_many([submission], actor=actor)
+        found = await self._gathering.add(self.prepare(submission, actor=actor))
         if resubmit and not found.created and found.job.status is JobStatus.FAILED:
             return SubmittedJob(await self.resume(found.job.job_id, actor=actor), created=False)
         return found
 
     async def submit_many(self, submissions: Sequence[Submission], *, actor: str | None = None) -> list[SubmittedJob]:
         """Make many jobs in one transaction; one that is not valid refuses them all."""
-        prepared = [self.prepare(submission) for submission in submissions]
-        async with self._database.transaction(Commit.SUBMIT) as connection:
-            return await self.submit_within(connection, prepared, actor)
+        return await self._submit([self.prepare(submission, actor=actor) for submission in submissions])
 
-    def prepare(self, submission: Submission, work: AssetWork | None = None) -> PreparedJob:
+    async def _submit(self, prepared: Sequence[PreparedJob]) -> list[SubmittedJob]:
+        async with self._database.transaction(Commit.SUBMIT) as connection:
+            created = await self.add_within(connection, prepared)
+            return await self._found(connection, prepared, created)
+
+    def prepare(
+        self, submission: Submission, work: AssetWork | None = None, *, actor: str | None = None
+    ) -> PreparedJob:
         """Find the workflow and check the inputs, or raise why the job cannot be made."""
         graph = self._workflows.library.get(submission.workflow_id)
         if submission.callback_url is not None:
@@ -113,17 +122,9 @@ class JobService:
         is_one = graph.job_id == "params" and work is None
         job_id = JobId(deterministic_job_id(graph, inputs) if is_one else _new_job_id())
         traceparent = trace_of_new_job(submission.traceparent, graph.workflow_id, job_id)
-        return PreparedJob(submission, job_id, graph, inputs, work, traceparent)
+        return PreparedJob(submission, job_id, graph, inputs, work, traceparent, actor)
 
-    async def submit_within(
-        self, connection: Connection, prepared: Sequence[PreparedJob], actor: str | None
-    ) -> list[SubmittedJob]:
-        """Make the jobs inside the caller's transaction, and give those that are there now."""
-        return await self._found(connection, prepared, await self.add_within(connection, prepared, actor))
-
-    async def add_within(
-        self, connection: Connection, prepared: Sequence[PreparedJob], actor: str | None
-    ) -> set[JobId]:
+    async def add_within(self, connection: Connection, prepared: Sequence[PreparedJob]) -> set[JobId]:
         """Make the jobs inside the caller's transaction, with their first step taken, and name the new ones."""
         now = self._database.now()
         workflows = WorkflowRepository(connection)
@@ -136,20 +137,20 @@ class JobService:
         rows = {each.job_id: _job_row(each) for each in sorted(prepared, key=_key)}
         created = await steps.add_jobs([*rows.values()], now)
         new = {each.job_id: each for each in reversed(prepared) if each.job_id in created}
-        decided = [await self._first_step(each, now, actor) for each in new.values()]
+        decided = [await self._first_step(each, now) for each in new.values()]
         await write_decisions(steps, self._steps.outputs, decided, now)
         after_commit(connection, partial(self._steps.metrics.decided, decided, now))
         after_commit(connection, partial(end_steps, decided))
         return created
 
-    async def _first_step(self, prepared: PreparedJob, now: datetime, actor: str | None) -> DecidedJob:
+    async def _first_step(self, prepared: PreparedJob, now: datetime) -> DecidedJob:
         nodes = {node_id: NodeState(node_id, node.type) for node_id, node in prepared.graph.nodes.items()}
         asked = prepared.submission
         state = JobState(
             *(prepared.job_id, JobStatus.PENDING, prepared.inputs, asked.priority, prepared.traceparent, nodes)
         )
         step = begun_step(prepared.job_id, prepared.traceparent)
-        submitted = Submitted(actor or asked.submitted_by)
+        submitted = Submitted(prepared.actor or asked.submitted_by)
         decision = await self._steps.evaluate(prepared.graph, state, [submitted], now)
         job = JobRow(
             *(prepared.job_id, 1, now, prepared.graph.content_hash, JobStatus.PENDING),

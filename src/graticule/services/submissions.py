@@ -220,7 +220,7 @@ class SubmissionService:
             priority=asked.priority,
         )
         work = AssetWork(AssetId(request.asset_id), ordinal, JobPurpose.PROCESS)
-        prepared = self._jobs.prepare(submission, work)
+        prepared = self._jobs.prepare(submission, work, actor=change.caller.name)
         return _Order(request.model_copy(update={"job_id": prepared.job_id}), prepared)
 
     async def _eta(self, connection: Connection, order: _Order, now: datetime) -> datetime | None:
@@ -245,7 +245,7 @@ class SubmissionService:
             "request_id": str(request.request_id),
         }
         await change.tell(event, now, request.version_ordinal, **told, **data)
-        await self._jobs.add_within(change.connection, [order.prepared], change.caller.name)
+        await self._jobs.add_within(change.connection, [order.prepared])
 
 
 async def _earlier(connection: Connection, asked: PlatformSubmission, key: str) -> PlatformRequest | None:

@@ -7,6 +7,7 @@ from tests.integration.services.engine import Bench, flow
 
 from graticule.core.fault_points import Commit
 from graticule.core.ids import JobId
+from graticule.core.states import JobStatus
 from graticule.services.engine_metrics import EngineMetrics
 from graticule.services.jobs import PreparedJob, Submission
 
@@ -38,7 +39,7 @@ def counting(new_bench: NewBench) -> Counting:
 
 async def submit(bench: Bench, prepared: PreparedJob, error: Exception | None = None) -> None:
     async with bench.pool.transaction(Commit.SUBMIT) as connection:
-        await bench.jobs.add_within(connection, [prepared], None)
+        await bench.jobs.add_within(connection, [prepared])
         if error is not None:
             raise error
 
@@ -51,6 +52,17 @@ async def test_what_is_rolled_back_is_not_counted(counting: Counting) -> None:
     await submit(counting.bench, prepared)
     assert counting.count("jobs_submitted_total", workflow="flow") == 1
     assert counting.count("tasks_dispatched_total", queue="functionapp-tasks") == 3
+
+
+async def test_what_cannot_be_counted_is_done_all_the_same(counting: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ArithmeticError
+
+    monkeypatch.setattr(counting.bench.steps.metrics, "decided", fail)
+    job_id = await counting.bench.submit()
+    for child, number in enumerate((1, 2, 3)):
+        await counting.bench.finish(job_id, f"split__{child}", number)
+    assert (await counting.bench.job(job_id)).status is JobStatus.COMPLETED
 
 
 async def test_children_are_counted_with_the_handler_of_their_fan_out(counting: Counting) -> None:

@@ -108,6 +108,20 @@ async def test_twenty_submissions_at_once_with_one_key_make_one_job(new_bench: N
     assert found[0].job.owner_id == benches[owner].owner_id
 
 
+async def test_submissions_at_once_share_a_transaction_and_each_keeps_its_actor(new_bench: NewBench) -> None:
+    bench = new_bench(PLAIN)
+    made = await asyncio.gather(
+        *(bench.jobs.submit(submission(submitted_by=f"s{n}"), actor=f"client-{n}") for n in range(30))
+    )
+    actors = [(await bench.event(each.job.job_id, "job_created")).actor for each in made]
+    assert actors == [f"client-{n}" for n in range(30)]
+    assert [each.job.submitted_by for each in made] == [f"s{n}" for n in range(30)]
+    async with bench.pool.connection() as connection:
+        found = await connection.execute("SELECT count(DISTINCT xmin::text) AS transactions FROM dagapp.dag_jobs")
+        row = await found.fetchone() or {}
+    assert row["transactions"] == 1
+
+
 async def test_equal_inputs_are_one_job_where_the_workflow_says_so(new_bench: NewBench) -> None:
     bench = new_bench(BY_PARAMS, PLAIN)
     first = await bench.jobs.submit(submission("by_params"))
