@@ -1,4 +1,4 @@
-"""Send submissions to a gateway at a fixed rate, as partners do, and tell what they saw: `make load`."""
+"""Send submissions to a gateway at a fixed rate, as users' programs do, and tell what they saw: `make load`."""
 
 import argparse
 import asyncio
@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from rich.console import Console
 
+from benchmarks.load.client import Kind
 from benchmarks.load.platform import Platform, platform
 from benchmarks.load.report import Measured, Used, tables
 from benchmarks.machine import CoreTimes
@@ -36,42 +37,44 @@ def main() -> None:
     options = _options()
     configure_logging("WARNING", LogFormat.CONSOLE, RunMode.ORCHESTRATOR)
     with Console(stderr=True).status("starting a database, an orchestrator, a gateway and a worker") as status:
-        measured = asyncio.run(_measured(options.rate, options.seconds, status.update))
+        measured = asyncio.run(_measured(options.kind, options.rate, options.seconds, status.update))
     for table in tables(measured):
         wide_console().print(table)
     sys.exit(0 if measured.is_sound else 1)
 
 
-async def _measured(rate: float, seconds: float, announce: Announce) -> Measured:
+async def _measured(kind: Kind, rate: float, seconds: float, announce: Announce) -> Measured:
     async with platform() as running:
         announce(f"{WARM_UP_SECONDS:g} s to warm up")
-        await _sent(running, "warm-up", rate, WARM_UP_SECONDS)
+        await _sent(running, kind, "warm-up", rate, WARM_UP_SECONDS)
         announce(f"{rate:g} submissions a second for {seconds:g} s")
         cores, before = CoreTimes.now(), _cpu_seconds(running)
         async with _watched(running.processes) as looks:
-            seen = await _sent(running, "load", rate, seconds)
+            seen = await _sent(running, kind, "load", rate, seconds)
         busy, used = CoreTimes.now().since(cores), _cpu_seconds(running)
         announce("waiting for the last jobs")
         began = time.monotonic()
-        outcomes = await running.outcomes()
+        completed = await running.completed()
         return Measured(
+            kind=kind,
             rate=rate,
             seen=seen,
-            outcomes=outcomes,
+            completed=completed,
             seconds_to_the_last_job=time.monotonic() - began,
             cores_busy=busy.busy / busy.total,
             used=[Used(name, used[name] - before[name], looks[name]) for name in used],
         )
 
 
-async def _sent(running: Platform, name: str, rate: float, seconds: float) -> dict[str, Any]:
+async def _sent(running: Platform, kind: Kind, name: str, rate: float, seconds: float) -> dict[str, Any]:
     """Let the client, a process of its own, send."""
     load = {
+        "kind": kind,
         "port": urlsplit(running.gateway.url).port,
         "name": name,
         "rate": rate,
         "seconds": seconds,
-        "keys": list(running.keys),
+        "keys": running.keys[kind],
     }
     client = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "benchmarks.load.client"), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
@@ -109,6 +112,7 @@ async def _watched(processes: tuple[Process, ...]) -> AsyncIterator[Looks]:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.load", description=__doc__)
+    parser.add_argument("--kind", type=Kind, choices=Kind, default=Kind.JOBS, help="what is submitted; default: jobs")
     parser.add_argument("--rate", type=_up_to(MOST_RATE), default=RATE, help="submissions a second; default: 200")
     parser.add_argument("--seconds", type=_up_to(MOST_SECONDS), default=SECONDS, help="how long; default: 60")
     return parser.parse_args()

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.load.client`: partners that send at a fixed rate, whether or not the answers keep up.
+"""`python -m benchmarks.load.client`: programs that submit at a fixed rate, whether or not the answers keep up.
 
 It takes a load as JSON from its input and gives what it saw as JSON. A request is due at its time; what it waited for
 a connection counts as its latency, so that a server which stalls is not asked less often just then. It does as little
@@ -12,21 +12,33 @@ import re
 import sys
 import time
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Final
 
-PATH: Final = "/api/platform/submit"
 MOST_CONNECTIONS: Final = 256
 SECONDS_FOR_AN_ANSWER: Final = 30.0
-ACCEPTED: Final = 202
+ACCEPTED: Final = frozenset({201, 202})
 _END_OF_HEAD: Final = b"\r\n\r\n"
 _STATUS: Final = slice(len("HTTP/1.1 "), len("HTTP/1.1 202"))
 _LENGTH: Final = re.compile(rb"\r\ncontent-length: *([0-9]+)", re.IGNORECASE)
 
 
+class Kind(StrEnum):
+    """What is submitted: jobs, as operators' programs do, or data, as partners do."""
+
+    JOBS = "jobs"
+    DATA = "data"
+
+
+PATHS: Final = {Kind.JOBS: "/api/gateway/submit", Kind.DATA: "/api/platform/submit"}
+RECEIPTS: Final = {Kind.JOBS: "job_id", Kind.DATA: "request_id"}
+
+
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How often, how long, to whom, with whose keys, and how the datasets are named."""
+    """What, how often, how long, to whom, with whose keys, and how it is named."""
 
+    kind: Kind
     port: int
     name: str
     rate: float
@@ -39,19 +51,10 @@ class Load:
         return round(self.rate * self.seconds)
 
     def request(self, number: int) -> bytes:
-        """Write a submission in the partner's own words; no two are of the same dataset."""
-        body = json.dumps(
-            {
-                "dataset_id": f"{self.name}-{number}",
-                "resource_id": "raster",
-                "version_id": "1",
-                "data_type": "raster",
-                "container_name": "bronze",
-                "file_name": f"{self.name}/{number}.tif",
-            }
-        )
+        """Write a submission; no two are the same."""
+        body = json.dumps(self._job(number) if self.kind == Kind.JOBS else self._data(number))
         head = (
-            f"POST {PATH} HTTP/1.1",
+            f"POST {PATHS[self.kind]} HTTP/1.1",
             f"Host: 127.0.0.1:{self.port}",
             f"X-API-Key: {self.keys[number % len(self.keys)]}",
             f"Idempotency-Key: {self.name}-{number}",
@@ -59,6 +62,24 @@ class Load:
             f"Content-Length: {len(body)}",
         )
         return "\r\n".join([*head, "", body]).encode()
+
+    def _job(self, number: int) -> dict[str, Any]:
+        return {
+            "workflow_id": "echo_test",
+            "input_params": {"message": f"{self.name} {number}"},
+            "priority": number % 3,
+        }
+
+    def _data(self, number: int) -> dict[str, Any]:
+        """Describe a raster in the partner's own words; no two are of the same dataset."""
+        return {
+            "dataset_id": f"{self.name}-{number}",
+            "resource_id": "raster",
+            "version_id": "1",
+            "data_type": "raster",
+            "container_name": "bronze",
+            "file_name": f"{self.name}/{number}.tif",
+        }
 
 
 class Connections:
@@ -93,7 +114,8 @@ class Connections:
 class Seen:
     """What came back."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: Kind) -> None:
+        self._receipt = RECEIPTS[kind]
         self.milliseconds: list[float] = []
         self.receipts: list[str] = []
         self.refused: dict[str, int] = {}
@@ -101,8 +123,8 @@ class Seen:
     def came(self, seconds: float, status: int, body: bytes) -> None:
         """Note an answer."""
         self.milliseconds.append(seconds * 1000)
-        if status == ACCEPTED:
-            self.receipts.append(json.loads(body)["request_id"])
+        if status in ACCEPTED:
+            self.receipts.append(json.loads(body)[self._receipt])
         else:
             self.failed(f"{status}: {body[:200].decode(errors='replace')}")
 
@@ -113,7 +135,7 @@ class Seen:
 
 async def run(load: Load) -> dict[str, Any]:
     """Send everything at its time, and give what was seen."""
-    connections, seen, loop = Connections(load.port), Seen(), asyncio.get_running_loop()
+    connections, seen, loop = Connections(load.port), Seen(load.kind), asyncio.get_running_loop()
     began, used = loop.time(), time.process_time()
 
     async def send(number: int, due: float) -> None:

@@ -2,11 +2,11 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, LiteralString
+from typing import Final, LiteralString
 
 import httpx
 import psycopg
@@ -14,6 +14,7 @@ from psycopg.rows import DictRow, dict_row
 
 from benchmarks import processes
 from benchmarks.installation import Place, deploy, private_cluster
+from benchmarks.load.client import Kind
 from benchmarks.processes import Process
 from graticule.core.table import DatabaseRole
 
@@ -33,40 +34,43 @@ nodes:
   take: {handler: echo, params: {blob: "{{ inputs.container_name }}/{{ inputs.blob_name }}"}, next: end}
   end: {type: end}
 """
-# What became of the requests: each has a job, and each job ended.
-OUTCOMES: LiteralString = """
-    SELECT request.request_id::text AS request_id, job.status::text AS job, version.processing_state::text AS version
+# The receipts of all jobs that completed, and of all requests whose job did and whose version is processed.
+COMPLETED: LiteralString = """
+    SELECT job_id AS receipt FROM dagapp.dag_jobs WHERE status = 'completed'
+    UNION ALL
+    SELECT request.request_id::text
     FROM dagapp.platform_requests AS request
-    LEFT JOIN dagapp.dag_jobs AS job USING (job_id)
-    LEFT JOIN dagapp.asset_versions AS version
+    JOIN dagapp.dag_jobs AS job USING (job_id)
+    JOIN dagapp.asset_versions AS version
         ON version.asset_id = request.asset_id AND version.version_ordinal = request.version_ordinal
+    WHERE job.status = 'completed' AND version.processing_state = 'completed'
 """
 UNDER_WAY: LiteralString = "SELECT count(*) AS jobs FROM dagapp.dag_jobs WHERE status IN ('pending', 'running')"
 
 
 @dataclass(frozen=True)
 class Platform:
-    """The running processes, and keys of partners."""
+    """The running processes, and keys of those who submit."""
 
     place: Place
     gateway: Process
     orchestrator: Process
     worker: Process
-    keys: Sequence[str]
+    keys: Mapping[Kind, Sequence[str]]
 
     @property
     def processes(self) -> tuple[Process, ...]:
         """Give the processes that are looked at."""
         return self.gateway, self.orchestrator, self.worker
 
-    async def outcomes(self) -> list[dict[str, Any]]:
-        """Wait until all jobs ended, and give what became of every request."""
+    async def completed(self) -> set[str]:
+        """Wait until all jobs ended, and give the receipts of what completed."""
         async with await psycopg.AsyncConnection.connect(
             self.place.url(), autocommit=True, row_factory=dict_row
         ) as connection:
             async with asyncio.timeout(ENDED_WITHIN_SECONDS):
                 await _until_ended(connection)
-            return await (await connection.execute(OUTCOMES)).fetchall()
+            return {row["receipt"] for row in await (await connection.execute(COMPLETED)).fetchall()}
 
 
 async def _until_ended(connection: psycopg.AsyncConnection[DictRow]) -> None:
@@ -109,12 +113,19 @@ def _environment(home: Path, admin_key: str) -> dict[str, str]:
     }
 
 
-async def _keys(orchestrator: str, admin_key: str) -> list[str]:
+async def _keys(orchestrator: str, admin_key: str) -> dict[Kind, list[str]]:
+    who: dict[Kind, dict[str, object]] = {
+        Kind.JOBS: {"roles": ["operator"]},
+        Kind.DATA: {"roles": ["submitter"], "platform_id": PARTNER},
+    }
     async with httpx.AsyncClient(base_url=orchestrator, headers={"X-API-Key": admin_key}) as client:
-        return [await _key(client, f"load-{number}") for number in range(KEYS)]
+        return {
+            kind: [await _key(client, f"{kind}-{number}", rights) for number in range(KEYS)]
+            for kind, rights in who.items()
+        }
 
 
-async def _key(client: httpx.AsyncClient, name: str) -> str:
-    new = {"client_id": name, "display_name": name, "roles": ["submitter"], "platform_id": PARTNER}
+async def _key(client: httpx.AsyncClient, name: str, rights: Mapping[str, object]) -> str:
+    new = {"client_id": name, "display_name": name, **rights}
     answer = (await client.post("/api/v1/clients", json=new)).raise_for_status()
     return str(answer.json()["key"])

@@ -1,11 +1,13 @@
 """What was seen under load, and whether it is sound."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from statistics import median, quantiles
 from typing import Any, Final
 
 from rich.table import Table
+
+from benchmarks.load.client import Kind
 
 FLAT: Final = 1.05  # the last third of the time holds at most so much more than the second
 HELD: Final = 0.99  # of the rate that was asked for
@@ -38,20 +40,18 @@ class Used:
 class Measured:
     """One load: what the partners saw, what became of their requests, and what it took."""
 
+    kind: Kind
     rate: float
     seen: Mapping[str, Any]
-    outcomes: Sequence[Mapping[str, Any]]
+    completed: Set[str]
     seconds_to_the_last_job: float
     cores_busy: float
     used: Sequence[Used]
 
     @property
     def lost(self) -> int:
-        """Count the receipts without a request whose job completed."""
-        completed = {
-            each["request_id"] for each in self.outcomes if (each["job"], each["version"]) == ("completed", "completed")
-        }
-        return len(set(self.seen["receipts"]) - completed)
+        """Count the receipts of what did not complete."""
+        return len(set(self.seen["receipts"]) - self.completed)
 
     @property
     def refused(self) -> int:
@@ -85,7 +85,11 @@ class Measured:
 def tables(measured: Measured) -> list[Table]:
     """Draw what was seen, what it took, and what has to hold."""
     seen, cuts = measured.seen, quantiles(measured.seen["milliseconds"], n=1000, method="inclusive")
-    latency = Table("latency of a submission", "", title=f"{seen['sent']:,} submissions by {measured.rate:g} a second")
+    latency = Table(
+        "latency of a submission",
+        "",
+        title=f"{seen['sent']:,} submissions of {measured.kind}, {measured.rate:g} a second",
+    )
     for name, value in {"p50": cuts[499], "p95": cuts[949], "p99": cuts[989], "p99.9": cuts[998]}.items():
         latency.add_row(name, f"{value:.1f} ms")
     latency.add_row("slowest", f"{max(seen['milliseconds']):.1f} ms")
