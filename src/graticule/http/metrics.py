@@ -40,16 +40,17 @@ class HttpMetrics:
         )
         self._seconds = Histogram(
             "graticule_http_request_duration_seconds",
-            "Time from the first byte of a request to the last of its answer.",
+            "Time from the first byte of a request to the last of its answer; streams of events have none.",
             ["method", "route"],
             registry=registry,
         )
 
-    def observe(self, *, method: str, route: str, status: int, seconds: float) -> None:
-        """Count one request."""
+    def observe(self, *, method: str, route: str, status: int, seconds: float | None) -> None:
+        """Count one request, and how long it took if it was to end soon."""
         method = method if method in _METHODS else "OTHER"
         self._requests.labels(method, route, str(status)).inc()
-        self._seconds.labels(method, route).observe(seconds)
+        if seconds is not None:
+            self._seconds.labels(method, route).observe(seconds)
 
 
 Refresh = Callable[[], Awaitable[None]]

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from graticule.core.trace_context import TRACEPARENT, TraceContext, continued, parse_traceparent
 from graticule.http.metrics import HttpMetrics
 from graticule.http.routes import RouteFinder
+from graticule.http.sse import MEDIA_TYPE as EVENT_STREAM
 from graticule.logs import bound, get_logger
 from graticule.telemetry import Kind, Span, span
 
@@ -57,15 +58,16 @@ class RequestObserver:
             await self._observe(request_id, answering, scope, receive, send)
 
     async def _observe(self, request_id: str, answering: Span, scope: Scope, receive: Receive, send: Send) -> None:
-        status = CLIENT_CLOSED_REQUEST
+        status, is_stream = CLIENT_CLOSED_REQUEST, False
         find_route = RouteFinder(scope)
         path = scope["path"]  # an application that is mounted below may change it
 
         async def noticing(message: Message) -> None:
-            nonlocal status
+            nonlocal status, is_stream
             if message["type"] == "http.response.start":
-                status = message["status"]
-                MutableHeaders(scope=message)[REQUEST_ID_HEADER] = request_id
+                status, headers = message["status"], MutableHeaders(scope=message)
+                is_stream = headers.get("content-type", "").startswith(EVENT_STREAM)
+                headers[REQUEST_ID_HEADER] = request_id
             await send(message)
 
         began = time.perf_counter()
@@ -74,7 +76,8 @@ class RequestObserver:
         finally:
             seconds = time.perf_counter() - began
             route = find_route(scope)
-            self.metrics.observe(method=scope["method"], route=route, status=status, seconds=seconds)
+            timed = None if is_stream else seconds  # how long someone listened says nothing of us
+            self.metrics.observe(method=scope["method"], route=route, status=status, seconds=timed)
             _tell(scope["method"], path, route, status, seconds)
             _record(answering, scope["method"], route, status)
 

@@ -18,14 +18,15 @@ from psycopg_pool.base import AttemptWithBackoff
 from graticule.core.backoff import FIRST_SECONDS, LONGEST_SECONDS
 from graticule.core.fault_points import Commit, Moment, committing, reach
 from graticule.core.table import DatabaseRole
+from graticule.logs import get_logger
 from graticule.repositories.clock import DatabaseClock
 from graticule.repositories.errors import domain_errors
 from graticule.repositories.login import for_each_connection
 
 Connection = AsyncConnection[DictRow]
-_to_do: WeakKeyDictionary[Connection, list[Callable[[], None]]] = (
-    WeakKeyDictionary()
-)  # once a transaction has committed
+# What is to be done once the transaction of a connection has committed.
+_to_do: WeakKeyDictionary[Connection, list[Callable[[], None]]] = WeakKeyDictionary()
+_log = get_logger(__name__)
 # One plan for all runs of a statement, which goes from the given rows to the table by its index: that is made to look
 # cheap, and everything else is turned off.
 BY_KEY = (
@@ -168,7 +169,7 @@ class Database:
             finally:
                 del _to_do[connection]
             for act in to_do:
-                act()
+                _follow_up(act)
             reach(commit, Moment.AFTER)
 
     async def ping(self) -> dict[str, Any]:
@@ -195,12 +196,21 @@ class Database:
 def after_commit(connection: Connection, act: Callable[[], None]) -> None:
     """Act when the transaction that `Database.transaction` gave has committed, and not if it never does.
 
-    Where there is none, what was written has committed by itself, and this acts at once.
+    Where there is none, what was written has committed by itself, and this acts at once. Savepoints are not looked at:
+    whoever undoes one must not have asked for anything within it.
     """
     if connection in _to_do:
         _to_do[connection].append(act)
     else:
+        _follow_up(act)
+
+
+def _follow_up(act: Callable[[], None]) -> None:
+    """Act on what has committed; an error must not look as if it had not, for it would be done again."""
+    try:
         act()
+    except Exception:
+        _log.exception("what follows a commit has failed; what was written is written")
 
 
 def _is_outdated(error: Exception) -> bool:

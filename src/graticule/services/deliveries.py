@@ -136,8 +136,9 @@ class CallbackSender:
         came = recorded(callback, outcome, now)
         async with self._database.committing(Commit.RECORD_CALLBACK) as connection:
             is_ours = await CallbackRepository(connection).record(callback, came, now)
-        self._metrics.called_back(_came_to(came), seconds)
-        if not is_ours:
+        if is_ours:
+            self._metrics.called_back(_came_to(came), seconds)
+        else:
             _log.warning("a callback was taken over while it was sent", callback_id=callback.callback_id)
 
     async def _send(self, callback: Callback) -> Outcome:

@@ -76,7 +76,8 @@ class StateMetrics(Collector):
         _, unfinished = await asyncio.wait({self._reading}, timeout=PATIENCE_SECONDS)
         if unfinished:
             self._found = None
-            self._reading.cancel()
+            if not self._reading.cancelling():  # a second time, it could not give its connection back
+                self._reading.cancel()
 
     async def close(self) -> None:
         """End a reading that is under way."""
@@ -85,13 +86,15 @@ class StateMetrics(Collector):
             await asyncio.wait({self._reading})
 
     async def _keep_reading(self) -> None:
+        found: Sequence[MeasuredState] | None = None  # what was read before would look like what is there now
         try:
-            self._found = await self._read()
+            found = await self._read()
         except GraticuleError as error:
-            self._found = None
             _log.warning("the state cannot be read for metrics", error=error.message)
+        except Exception:
+            _log.exception("the state cannot be read for metrics")
         finally:
-            self._read_at = time.monotonic()
+            self._found, self._read_at = found, time.monotonic()
 
     def describe(self) -> Iterable[Metric]:
         """Name the numbers, without reading them."""

@@ -34,7 +34,7 @@ from graticule import __version__
 from graticule.core.trace_context import TraceContext
 from graticule.logs import get_logger
 from graticule.telemetry.recording import RecordedSpan
-from graticule.telemetry.spans import Kind, LiveSpan, Value
+from graticule.telemetry.spans import Kind, LiveSpan, Value, clean
 
 END_SECONDS: Final = 3.0  # for the last spans, at the end of a process
 
@@ -63,7 +63,7 @@ class ExportingTracer:
         """Export a span that a child process has recorded, as part of the trace that its task belongs to."""
         parent = TraceContext(ancestor.trace_id, recorded.parent_id, is_sampled=ancestor.is_sampled)
         with given_id(recorded.span_id):
-            adopted = self.begin(recorded.name, parent, Kind.INTERNAL, recorded.start_ns)
+            adopted = self.begin(clean(recorded.name), parent, Kind.INTERNAL, recorded.start_ns)
         adopted.set(recorded.attributes)
         if recorded.error is not None:
             adopted.fail(recorded.error)

@@ -89,7 +89,7 @@ class LiveSpan(Span, ABC):
         """Note something of it, by full names; None is left out."""
         for name, value in attributes.items():
             if value is not None:
-                self._set(name[:LONGEST_NAME], shown(value))
+                self._set(encodable(name[:LONGEST_NAME]), shown(value))
 
     def fail(self, reason: str) -> None:
         """Note that it went wrong."""
@@ -167,7 +167,7 @@ def begun(
     """Give a span that has begun, below a place that is named; it need not be entered."""
     if _tracer is None:
         return NO_SPAN
-    found = _tracer.begin(name[:LONGEST_NAME], parent, kind, start_ns or time.time_ns())
+    found = _tracer.begin(encodable(name[:LONGEST_NAME]), parent, kind, start_ns or time.time_ns())
     found.set({f"{OURS}{each}": value for each, value in (attributes or {}).items()})
     return found
 
@@ -185,4 +185,9 @@ def shown(value: object) -> Value:
 
 def clean(text: str) -> str:
     """Give a text as it may leave the process: without secrets, and not too long."""
-    return redact_text(text)[:LONGEST_VALUE]
+    return encodable(redact_text(text)[:LONGEST_VALUE])
+
+
+def encodable(text: str) -> str:
+    """Give a text as UTF-8 can have it: half a character, as in the name of a file, loses all that is sent with it."""
+    return text.encode(errors="replace").decode()

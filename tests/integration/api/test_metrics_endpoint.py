@@ -11,6 +11,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 from prometheus_client.samples import Sample
 from pydantic import SecretStr
+from structlog.testing import capture_logs
 from tests.conftest import TestDatabase
 from tests.integration.api.conftest import StartApi, running_client
 from tests.integration.api.running import KEY, RunningApi
@@ -23,6 +24,7 @@ from graticule.config import Settings
 from graticule.core.ids import JobId
 from graticule.core.table import DatabaseRole
 from graticule.repositories.messages import MessageRepository
+from graticule.repositories.operations import MeasuredState
 from graticule.services import state_metrics
 from graticule.services.state_metrics import StateMetrics
 from graticule.worker.app import create_worker
@@ -260,6 +262,23 @@ async def test_nobody_waits_long_for_the_state_and_it_is_not_asked_for_again_at_
         await source.ended.wait()
     await metrics.refresh()
     assert source.asked == 1
+
+
+async def test_numbers_that_were_read_before_are_not_shown_for_those_that_cannot_be_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(state_metrics, "KEPT_SECONDS", 0.0)
+    answers = [[MeasuredState(name="workers_alive", labels=[], value=1)]]
+
+    async def read() -> list[MeasuredState]:
+        return answers.pop()
+
+    metrics = StateMetrics(read)
+    await metrics.refresh()
+    assert is_up(metrics) == 1
+    with capture_logs() as lines:
+        await metrics.refresh()
+    assert (is_up(metrics), [line["event"] for line in lines]) == (0, ["the state cannot be read for metrics"])
 
 
 async def test_without_a_database_all_else_is_told(start_api: StartApi) -> None:

@@ -17,6 +17,7 @@ from graticule.repositories.database import Database
 from graticule.repositories.events import EventRepository
 from graticule.services.callback_targets import parse_allowance
 from graticule.services.deliveries import CallbackSender
+from graticule.services.engine_metrics import EngineMetrics
 from graticule.services.safe_http import SafeHttp
 from graticule.services.webhooks import signing_secret
 
@@ -48,9 +49,10 @@ class Outbox:
             await connection.execute("NOTIFY graticule_callbacks")
         return added
 
-    def sender(self, *, seconds: float = 5, **settings: Any) -> CallbackSender:
+    def sender(self, *, seconds: float = 5, metrics: EngineMetrics | None = None, **settings: Any) -> CallbackSender:
         given = SETTINGS.model_copy(update=settings)
-        return CallbackSender(self.pool, given, SafeHttp(parse_allowance(given.callback_allow), seconds=seconds))
+        http = SafeHttp(parse_allowance(given.callback_allow), seconds=seconds)
+        return CallbackSender(self.pool, given, http, metrics)
 
     async def row(self, callback_id: int | None) -> Callback:
         async with self.pool.connection() as connection:

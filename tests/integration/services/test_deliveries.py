@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 from tests.conftest import TestDatabase
 from tests.integration.services.outbox import JOB, PARTNERS, REQUEST, SETTINGS, Outbox, verified
@@ -21,6 +22,7 @@ from graticule.orchestrator.deliveries import AT_ONCE, AT_ONCE_PER_HOST, SHORTES
 from graticule.repositories.callbacks import ClaimedCallback, DeliveryState, host_of
 from graticule.repositories.database import Database
 from graticule.services.deliveries import CLAIM_SECONDS, PAUSES, SHORTEST_SECRET_BYTES, CallbackSender, DeliveryService
+from graticule.services.engine_metrics import EngineMetrics
 from graticule.services.safe_http import ALL_SECONDS
 from graticule.services.webhooks import OPERATORS
 
@@ -193,12 +195,14 @@ async def test_whoever_ends_before_it_is_written_down_has_it_sent_again_with_the
 async def test_a_sender_that_was_too_slow_records_nothing(outbox: Outbox, receiver: Receiver) -> None:
     receiver.answers = [status(500), status(204)]
     (callback,) = await outbox.fill(receiver.url)
-    slow = outbox.sender()
+    registry = CollectorRegistry()
+    slow = outbox.sender(metrics=EngineMetrics(registry))
     (held,) = await slow.claim(1)
     await outbox.let_pass(CLAIM_SECONDS)
     (held_by_other,) = await outbox.sender().claim(1)
     await slow.attempt(held)
     assert await outbox.events() == []
+    assert registry.get_sample_value("graticule_callback_attempts_total", {"outcome": "failed"}) == 0
     await outbox.sender().attempt(held_by_other)
     (event,) = await outbox.events()
     assert (event.event_type, event.data["attempt"]) == (EventType.CALLBACK_SENT, 2)

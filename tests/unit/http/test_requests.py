@@ -269,6 +269,20 @@ async def test_an_announcement_that_is_no_number_is_left_to_the_count(client: ht
     assert response.status_code == 413
 
 
+async def test_a_stream_is_counted_and_not_timed_whoever_passes_it_on(app: FastAPI, client: httpx.AsyncClient) -> None:
+    @app.get("/proxy/{path:path}")
+    async def pass_on(path: str) -> Response:
+        return Response("data: 1\n\n", media_type="text/event-stream" if path == "events" else "text/plain")
+
+    await client.get("/proxy/events")
+    assert ("GET", "/proxy/{path}", "200") in counted(app)
+    labels = {"method": "GET", "route": "/proxy/{path}"}
+    name = "graticule_http_request_duration_seconds_count"
+    assert app.state.registry.get_sample_value(name, labels) is None
+    await client.get("/proxy/page")
+    assert app.state.registry.get_sample_value(name, labels) == 1
+
+
 # Traces
 
 TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"

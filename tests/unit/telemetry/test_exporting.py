@@ -4,8 +4,10 @@ import logging
 import socket
 import threading
 import time
+from dataclasses import asdict, replace
 from typing import Any
 
+import orjson
 import pytest
 from structlog.testing import capture_logs
 from tests.otlp_collector import Collector
@@ -14,11 +16,13 @@ from tests.unit.telemetry.conftest import Begin
 from graticule.core.trace_context import continued, current_trace, current_traceparent, parse_traceparent
 from graticule.telemetry import Kind, adopt, begun, end_tracing, is_tracing, span
 from graticule.telemetry.recording import RecordedSpan, RecordingTracer
+from graticule.telemetry.spans import record_with
 
 PARTNER = parse_traceparent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 SIGNED = "https://account.blob.core.windows.net/bronze/dem.tif?se=2026-01-01&sig=c2VjcmV0"
 
 STRANGE: dict[str, Any] = {"strange": object}
+HALVED: dict[str, Any] = {"of \udcff": "\udcff.tif"}
 
 
 def seen(collector: Collector) -> dict[str, Any]:
@@ -89,6 +93,20 @@ def test_no_secret_leaves_the_process(begin: Begin) -> None:
     assert len(found.error) == 256
 
 
+def test_half_a_character_costs_no_spans_and_no_handler_its_life(begin: Begin) -> None:
+    collector = begin()
+    handed: list[RecordedSpan] = []
+    with span("handle \udcff", **HALVED) as handling:
+        handling.fail("cannot read \udcff.tif")
+        record_with(RecordingTracer(handed.append))
+        with span("open \udcff", **HALVED) as opening:
+            opening.fail("cannot read \udcff.tif")
+    assert orjson.loads(orjson.dumps(asdict(handed[0])))["error"] == "cannot read ?.tif"
+    (found,) = seen(collector).values()
+    assert (found.name, found.error) == ("handle ?", "cannot read ?.tif")
+    assert found.attributes == {"graticule.of ?": "?.tif"}
+
+
 def test_the_standard_variables_are_obeyed(begin: Begin) -> None:
     collector = begin(
         OTEL_SERVICE_NAME="ours",
@@ -133,7 +151,9 @@ def test_a_childs_span_becomes_part_of_the_trace_with_its_own_id(begin: Begin) -
         outer.end()
         for each in handed:
             adopt(each)
+        adopt(replace(handed[0], name="token=hunter2", span_id="a" * 16))
     found = seen(collector)
+    assert found.pop("token=***").span_id == "a" * 16
     assert [each.name for each in handed] == ["gdal.read", "gdal.open"]
     assert {each.trace_id for each in found.values()} == {found["handle"].trace_id}
     assert found["gdal.open"].parent_id == found["handle"].span_id
