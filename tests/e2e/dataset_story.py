@@ -148,7 +148,7 @@ def new_asset(story: Story) -> dict[str, Any]:
         "latest_approved_version_ordinal": None,
         "deleted_at": None,
         "deleted_by": None,
-        "version": 2,  # it was made, and given a version
+        "version": 1,  # it was made together with its first version
         "created_at": A_MOMENT,
         "updated_at": A_MOMENT,
     }

@@ -192,7 +192,7 @@ def _first_version_is_approved(story: Story) -> None:
         "cleared_at": A_MOMENT,
         "cleared_by": REVIEWER,
         "latest_approved_version_ordinal": 0,
-        "version": 3,
+        "version": 2,
         **TOUCHED,
     }
     version = approved(1)
@@ -220,7 +220,7 @@ def _second_version_is_rejected(story: Story) -> None:
     assert rows.named(receipt) == story.receipt("request 2", 1)
     story.platform.until_ended(receipt["request_id"])
     assert rows.news() == {
-        "asset": {"it": {"version": 4, **TOUCHED}},
+        "asset": {"it": {"version": 3, **TOUCHED}},
         "versions": {
             1: new_version(story, 1, "V2", "request 2", "process 2") | made(story, 1, 1, "clouds"),
         },
@@ -236,7 +236,7 @@ def _second_version_is_rejected(story: Story) -> None:
     rejection = {"request_id": receipt["request_id"], "reason": "Clouds."}
     assert story.platform.partner.post("/api/platform/reject", 403, **rejection)["code"] == "permission_denied"
     answer = rows.named(story.platform.reviewer.post("/api/platform/reject", **rejection))
-    asset = {"version": 5, **TOUCHED}
+    asset = {"version": 4, **TOUCHED}
     version = {
         "approval_state": "rejected",
         "reviewer": REVIEWER,
@@ -265,7 +265,7 @@ def _second_version_is_overwritten(story: Story) -> None:
     story.platform.until_ended(receipt["request_id"])
     made_anew = {name: value for name, value in made(story, 1, 2, "clear").items() if before[name] != value}
     assert rows.news() == {
-        "asset": {"it": {"version": 6, **TOUCHED}},
+        "asset": {"it": {"version": 5, **TOUCHED}},
         "versions": {
             1: {
                 **made_anew,
@@ -332,7 +332,7 @@ def _second_version_becomes_public_without_handlers(story: Story) -> None:
         "made_public_at": A_MOMENT,
         "made_public_by": REVIEWER,
         "latest_approved_version_ordinal": 1,
-        "version": 7,
+        "version": 6,
         **TOUCHED,
     }
     version = approved(2) | {"job_count": 3}
@@ -410,7 +410,7 @@ def _public_no_more(story: Story) -> None:
         "cleared_at": A_MOMENT,
         "made_public_at": None,
         "made_public_by": None,
-        "version": 8,
+        "version": 7,
         **TOUCHED,
     }
     version = {"job_count": 4, "exported_revision": None, **TOUCHED}
@@ -435,14 +435,14 @@ def _public_again(story: Story) -> None:
     """A second approval only raises the clearance."""
     rows = story.rows
     answer = story.platform.reviewer.post(
-        "/api/platform/approve", asset_id=story.asset_id, clearance_level="public", expected_version=8
+        "/api/platform/approve", asset_id=story.asset_id, clearance_level="public", expected_version=7
     )
     asset = {
         "clearance_state": "public",
         "cleared_at": A_MOMENT,
         "made_public_at": A_MOMENT,
         "made_public_by": REVIEWER,
-        "version": 9,
+        "version": 8,
         **TOUCHED,
     }
     version = {"job_count": 5, **TOUCHED}
@@ -457,14 +457,14 @@ def _public_again(story: Story) -> None:
             ("asset_export_completed", 1, AN_ORCHESTRATOR, {}),
         ],
     }
-    story.review_refused("stale_version", "revoke", reason="late", expected_version=8)
+    story.review_refused("stale_version", "revoke", reason="late", expected_version=7)
 
 
 def _second_version_is_revoked(story: Story) -> None:
     """The first one takes its place, for the public, too."""
     rows = story.rows
     answer = story.platform.reviewer.post("/api/platform/revoke", asset_id=story.asset_id, reason="Wrong place.")
-    asset = {"latest_approved_version_ordinal": 0, "version": 10, **TOUCHED}
+    asset = {"latest_approved_version_ordinal": 0, "version": 9, **TOUCHED}
     version = {
         "approval_state": "rejected",
         "approved_revision": None,
@@ -510,8 +510,8 @@ def _second_version_is_revoked(story: Story) -> None:
 def _second_version_is_deleted(story: Story) -> None:
     rows, path = story.rows, f"/api/assets/{story.asset_id}/versions/1"
     assert story.platform.partner.ask("DELETE", path, 403)["code"] == "permission_denied"
-    answer = rows.named(story.platform.operator.ask("DELETE", path, params={"expected_version": 10}))
-    asset = {"version": 11, **TOUCHED}
+    answer = rows.named(story.platform.operator.ask("DELETE", path, params={"expected_version": 9}))
+    asset = {"version": 10, **TOUCHED}
     version = {"deleted_at": A_MOMENT, "deleted_by": OPERATOR, **TOUCHED}
     assert answer == story.change(asset, 1, version)
     assert rows.news() == {
@@ -531,7 +531,7 @@ def _asset_is_unpublished(story: Story) -> None:
         "deleted_at": A_MOMENT,
         "deleted_by": OPERATOR,
         "latest_approved_version_ordinal": None,
-        "version": 12,
+        "version": 11,
         **TOUCHED,
     }
     assert answer == story.change(asset, job_id="unpublish 1")
@@ -569,7 +569,7 @@ def _asset_is_revived_and_fails(story: Story) -> None:
     failed |= {"last_error": error, "told_error": error}
     failed["node_summary"] = {"total": 3, "completed": 1, "failed": 1, "current_node": "convert_source"}
     assert rows.news() == {
-        "asset": {"it": {"clearance_state": "uncleared", **dict.fromkeys(cleared), "version": 14, **TOUCHED}},
+        "asset": {"it": {"clearance_state": "uncleared", **dict.fromkeys(cleared), "version": 13, **TOUCHED}},
         "versions": {2: new_version(story, 2, "V1", "request 4", "process 4") | failed},
         "requests": {
             "request 4": new_request(story, "request 4", sent, version_ordinal=2, status="failed", last_error=error)
@@ -603,7 +603,7 @@ def _failed_version_is_retried(story: Story) -> None:
     assert rows.named(receipt) == story.receipt("request 4", 2)
     story.platform.until_ended(request_id)
     assert rows.news() == {
-        "asset": {"it": {"version": 15, **TOUCHED}},
+        "asset": {"it": {"version": 14, **TOUCHED}},
         "versions": {
             2: {
                 **made(story, 2, 1, "late"),

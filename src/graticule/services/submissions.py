@@ -54,9 +54,7 @@ class SubmissionService:
         self._jobs = jobs
         self._workflows = workflows
         self._options = options or StorageOptions()
-        self._paces: dict[
-            WorkflowId, tuple[datetime, float | None]
-        ] = {}  # how long workflows took, and when that was read
+        self._paces: dict[WorkflowId, tuple[datetime, float]] = {}  # how long each takes, and as of when
 
     async def submit(
         self, asked: PlatformSubmission, caller: Caller, idempotency_key: str | None = None
@@ -226,9 +224,11 @@ class SubmissionService:
     async def _eta(self, connection: Connection, order: _Order, now: datetime) -> datetime | None:
         """Tell when it will probably be done, by how long the workflow took lately."""
         workflow_id = WorkflowId(order.prepared.graph.workflow_id)
-        as_of, seconds = self._paces.get(workflow_id, (None, None))
-        if as_of is None or not timedelta() <= now - as_of < PACE_HOLDS:
-            seconds = await AssetRepository(connection).typical_seconds(workflow_id)
+        known = self._paces.get(workflow_id)
+        if known is not None and timedelta() <= now - known[0] < PACE_HOLDS:
+            return now + timedelta(seconds=known[1])
+        seconds = await AssetRepository(connection).typical_seconds(workflow_id)
+        if seconds is not None:
             self._paces[workflow_id] = now, seconds
         return None if seconds is None else now + timedelta(seconds=seconds)
 

@@ -220,8 +220,15 @@ async def test_the_estimate_is_the_middle_of_what_the_workflow_took_before(
 async def test_a_burst_of_submissions_asks_once_how_long_the_workflow_takes(desk: Desk) -> None:
     first = await desk.submit("V1")
     await desk.process(first)
-    second = await desk.submit("V1", platform_refs={**REFS, "resource_id": "other"})
-    assert (await desk.version(second.asset_id)).estimated_completion_at is None, "read when there was no history"
+    for seconds in (100, 1000):
+        await desk.execute(
+            "UPDATE dagapp.dag_jobs SET ended_at = created_at + make_interval(secs => %s) WHERE job_id = %s",
+            seconds,
+            first.job_id,
+        )
+        other = await desk.submit("V1", platform_refs={**REFS, "resource_id": str(seconds)})
+        version = await desk.version(other.asset_id)
+        assert version.estimated_completion_at == version.created_at + timedelta(seconds=100)
 
 
 # Retry
