@@ -57,6 +57,24 @@ def configure_logging(settings_level: str, log_format: LogFormat, process: str, 
     )
 
 
+def log_plainly() -> None:
+    """Send the lines of who has configured nothing, such as a command, to standard error, as carefully as all others.
+
+    structlog by itself writes them among what a command prints, and shows the local variables of a traceback.
+    """
+    chain: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        add_log_level,
+        TimeStamper(fmt="iso", utc=True),
+        format_exc_info,
+    ]
+    renderer = ConsoleRenderer(colors=False, exception_formatter=plain_traceback)
+    structlog.configure(
+        processors=[*chain, redact_event, escape_controls, renderer],
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
+    )
+
+
 class _Handler(logging.StreamHandler[TextIO]):
     """Ours, to be told from handlers that others have put on the root logger."""
 
@@ -231,3 +249,7 @@ def escape_controls(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
         else value
         for key, value in event.items()
     }
+
+
+if not structlog.is_configured():  # by a program of which we are a part
+    log_plainly()

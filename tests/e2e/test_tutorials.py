@@ -63,7 +63,6 @@ def session(first_start: FirstStart) -> Iterator[Session]:
             clean_environment(
                 PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
                 PYTHONPATH=str(made / "installed"),
-                PYTEST_DISABLE_PLUGIN_AUTOLOAD="1",
             ),
         )
 
@@ -98,7 +97,6 @@ def write_package(session: Session) -> None:
     for step in later:
         session.take(installing(step, target) if step.command == INSTALL else step, "own-package.md")
     assert any(step.command == INSTALL for step in later)
-    session.take(Step(f"python -m pytest -q -c /dev/null {EXAMPLE / 'tests'}", ("…", "6 passed in …")), "the example")
 
 
 def installing(step: Step, target: str) -> Step:

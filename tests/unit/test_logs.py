@@ -18,7 +18,7 @@ from tests.conftest import plain_logs
 
 from graticule.core.log_format import LogFormat
 from graticule.core.trace_context import TraceContext, continued
-from graticule.logs import MASK, bound, configure_logging, get_logger, redact, redact_text
+from graticule.logs import MASK, bound, configure_logging, get_logger, log_plainly, redact, redact_text
 
 # Ends that no other part of a line has: a password of one letter would be found by accident.
 passwords = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=30).map(lambda s: f"Zq7{s}Kx9")
@@ -115,6 +115,22 @@ def test_an_exception_is_one_field_and_its_text_is_redacted(foreign: bool) -> No
     assert "Traceback" in line["exception"]
     assert "postgresql://me:***@db/x" in line["exception"]
     assert "hunter2 too" not in line["exception"]
+
+
+def test_a_command_that_configures_nothing_shows_neither_local_variables_nor_secrets(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    log_plainly()
+    try:
+        fail("hun" + "ter2" * len(sys.argv[:1]))
+    except RuntimeError:
+        get_logger("graticule.test").exception("it failed", api_key="Zq7" + "Kx9")
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "it failed" in printed.err
+    assert "RuntimeError" in printed.err
+    assert "hunter2" not in printed.err
+    assert "Zq7Kx9" not in printed.err
 
 
 def test_the_console_form_has_no_colours_off_a_terminal_and_no_local_variables() -> None:

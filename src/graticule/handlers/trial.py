@@ -5,7 +5,7 @@
     assert result.output == {"message": "Hello, Ada!"}
 
 It runs in the process of the test, `def` handlers too: a debugger and a coverage tool see it. What only a worker can
-do is not tried: timeouts, memory limits, retries, and that the output is JSON.
+do is not tried: timeouts, memory limits, retries, staging tables, and that the output is JSON.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from graticule.core.errors import NotFound
 from graticule.core.ids import JobId, NodeId, TaskId
 from graticule.handlers.context import Checkpoint, HandlerContext, ProcessContext, Signals
 from graticule.handlers.registry import RegisteredHandler, handlers
@@ -38,7 +39,7 @@ class Trial:
 
     def run(self, name: str, **params: Any) -> HandlerResult:
         """Run a handler; parameters that do not fit its model raise a `ValidationError`."""
-        handler = handlers()[name]
+        handler = _known(name)
         given = params if handler.params is None else handler.params.model_validate(params)
         ended = asyncio.run(self._awaited(handler, given)) if handler.is_async else self._called(handler, given)
         return ended if isinstance(ended, HandlerResult) else HandlerResult.success(ended)
@@ -67,6 +68,13 @@ class Trial:
             "signals": self.signals,
             "report_progress": self.progress.append,
         }
+
+
+def _known(name: str) -> RegisteredHandler:
+    found = handlers().get(name)
+    if found is None:
+        raise NotFound(f"There is no handler {name!r}: its package is not installed here, or cannot be imported.")
+    return found
 
 
 class _Kept:

@@ -46,6 +46,8 @@ EXAMPLE = DOCS.parent / "examples" / "tides"
 HANDLERS = EXAMPLE / "src" / "tides" / "handlers.py"
 (SCRIPT,) = [block for block in blocks(PAGE, "python") if file_of(block) == "try_tides.py"]
 (LOADING,) = [block for block in blocks(PAGE, "python") if file_of(block) == "loading.py"]
+EXAMPLE_TESTS = runpy.run_path(str(EXAMPLE / "tests" / "test_tides.py"))
+trial = EXAMPLE_TESTS["trial"]  # the fixture of these tests
 READINGS = b"gauge,time,level\nharbour,2026-03-01T00:00Z,1\nharbour,2026-03-02T00:00Z,2\nlagoon,2026-03-01T00:00Z,3\n"
 
 
@@ -135,6 +137,12 @@ def test_what_the_page_shows_of_the_package_is_in_it() -> None:
 def test_its_handlers_are_found_by_the_entry_point(package: Path) -> None:
     assert {"tides.gauges", "tides.summarize", "echo"} <= set(registry.handlers())
     assert registry.handlers()["tides.summarize"].queue == "container-tasks"
+
+
+@pytest.mark.parametrize("name", [name for name in EXAMPLE_TESTS if name.startswith("test_")])
+def test_it_passes_its_own_tests(package: Path, name: str, request: pytest.FixtureRequest) -> None:
+    test = EXAMPLE_TESTS[name]
+    test(**{each: request.getfixturevalue(each) for each in inspect.signature(test).parameters})
 
 
 def test_its_workflow_compiles_where_the_package_is_installed(package: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, ValidationError
 
+from graticule.core.errors import NotFound
 from graticule.handlers import Checkpoint, HandlerContext, ProcessContext, register_handler, registry
 from graticule.handlers.trial import Trial
 
@@ -58,3 +59,8 @@ def test_a_plain_value_is_a_success_and_an_error_is_seen(trial: Trial) -> None:
     assert trial.run("trial.called").output is True
     with pytest.raises(ValueError, match="as asked"):
         trial.run("trial.called", fail=True)
+
+
+def test_a_handler_that_is_not_there_is_told_with_what_may_be_the_matter(trial: Trial) -> None:
+    with pytest.raises(NotFound, match=r"There is no handler 'trial.caled': its package is not installed here"):
+        trial.run("trial.caled")
