@@ -37,6 +37,8 @@ def main(arguments: Sequence[str]) -> int:
     except DistError as error:
         print(f"dist: {error}", file=sys.stderr)
         return 1
+    if further := uncommitted(ROOT):
+        print(f"dist: this is no release, for no commit has {', '.join(further)}.", file=sys.stderr)
     for path in made:
         print(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path}")
     return 0
@@ -91,6 +93,18 @@ def time_of(checkout: Path) -> str:
         check=False,
     )
     return done.stdout.strip() or "1577836800"  # without a history: the year 2020, for zip files know none before 1980
+
+
+def uncommitted(checkout: Path) -> list[str]:
+    """Name what differs from the last commit, and what is in none: both would be in the source distribution."""
+    done = subprocess.run(
+        ["git", "-C", str(checkout), "status", "--porcelain"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        check=False,
+    )
+    return [line[3:] for line in done.stdout.splitlines()]
 
 
 def require_whole_package(wheel: Path, package: Path = PACKAGE) -> None:

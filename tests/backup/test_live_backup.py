@@ -21,6 +21,7 @@ from tests.integration.orchestrator.instances import ROLE, Instance, until, work
 from tests.integration.services.engine import flow
 
 from graticule.core.cancellation import end_tasks
+from graticule.core.errors import Conflict
 from graticule.core.ids import WorkerId
 from graticule.core.table import DatabaseRole
 from graticule.embedded.cluster import Cluster
@@ -29,6 +30,7 @@ from graticule.embedded.logins import allow_logins
 from graticule.repositories.catalogue import writing
 from graticule.repositories.database import Database
 from graticule.repositories.tasks import TaskRepository
+from graticule.schema.archive import settle_restored
 from graticule.services.bootstrap import BootstrapService
 from graticule.services.jobs import Submission
 
@@ -81,6 +83,8 @@ async def test_a_system_at_work_goes_on_in_another_server(own_database: TestData
     await fill(own_database)
     async with at_work(own_database, tmp_path, before):
         told = await asyncio.to_thread(run, tmp_path, "backup", file, GRATICULE_DATABASE_URL=own_database.url())
+        with pytest.raises(Conflict, match=r"Orchestrators are at work in this database: owner-a\."):
+            await settle_restored(own_database.url())
     assert "Copy the storage now, not before: " in told
     with open_folder() as folder:
         home = folder / "home"

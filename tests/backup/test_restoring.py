@@ -1,5 +1,7 @@
 """Who may make a backup and restore it, what is refused, and what is left when it fails: nothing."""
 
+import dataclasses
+import gc
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +19,7 @@ from graticule.cli.backup import _programs
 from graticule.cli.main import app
 from graticule.config import Settings
 from graticule.core.errors import Conflict, NotFound, Unavailable
-from graticule.schema.archive import ROLES, Programs, Settled, dump, restore
+from graticule.schema.archive import NO_TIMEOUT, ROLES, Programs, Settled, dump, restore
 from graticule.services.bootstrap import BootstrapService
 
 SCHEMAS = "SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'"
@@ -72,21 +74,45 @@ async def test_a_restore_that_fails_leaves_the_database_empty(
     assert schemas(empty) == {"public"}
 
 
+async def test_a_restore_that_fails_at_once_leaves_no_pipe_open(
+    backup: Backup, empty: TestDatabase, programs: Programs
+) -> None:
+    deaf = dataclasses.replace(programs, psql=Path(shutil.which("false") or ""))
+    with pytest.raises(Unavailable, match="could not be restored; nothing was changed"):
+        await restore(empty.url(), deaf, backup.file)
+    gc.collect()  # what is left open complains
+
+
 async def test_a_login_that_is_no_superuser_restores_what_another_one_deployed_and_dumps_it(
     own_database: TestDatabase, empty: TestDatabase, programs: Programs, tmp_path: Path
 ) -> None:
-    """As on a managed server, which has its extensions and an administrator of its own."""
+    """As on a managed server, which has its extensions and an administrator of its own.
+
+    The dump is of an older release, and pg_restore newer than the server.
+    """
+    with psycopg.connect(own_database.url(), autocommit=True) as connection:
+        connection.execute("ALTER TABLE dagapp.dag_tasks DROP COLUMN traceparent")
     await dump(own_database.url(), programs, tmp_path / "graticule.dump")
+    programs = with_newer_pg_restore(programs, tmp_path / "pg_restore")
     with psycopg.connect(empty.url(), autocommit=True) as connection:
         login = prepared_login(connection, empty.name)
         try:
             url = make_conninfo(empty.url(), user=login)
             assert await restore(url, programs, tmp_path / "graticule.dump") == Settled(jobs=0, tasks=0)
             assert (await BootstrapService(url, development=False).status()).current
+            connection.execute("SELECT traceparent FROM dagapp.dag_tasks")
             await dump(url, programs, tmp_path / "again.dump")
         finally:
             connection.execute(sql.SQL("REASSIGN OWNED BY {0} TO CURRENT_USER").format(sql.Identifier(login)))
             connection.execute(sql.SQL("DROP OWNED BY {0}; DROP ROLE {0}").format(sql.Identifier(login)))
+
+
+def with_newer_pg_restore(programs: Programs, script: Path) -> Programs:
+    """Let pg_restore say to every server what only those of PostgreSQL 17 and newer know."""
+    told = NO_TIMEOUT.decode().strip()
+    script.write_text(f"#!/bin/sh\n{programs.pg_restore} \"$@\" | sed 's/^SET lock_timeout = 0;$/&\\n{told}/'\n")
+    script.chmod(0o755)
+    return dataclasses.replace(programs, pg_restore=script)
 
 
 def prepared_login(connection: psycopg.Connection, database: str) -> str:

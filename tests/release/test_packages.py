@@ -10,6 +10,7 @@ from email.parser import Parser
 from pathlib import Path
 
 from packaging.requirements import Requirement
+from scripts.dist import uncommitted
 from tests.wheel import ROOT, released, run_dist
 
 import graticule
@@ -98,6 +99,13 @@ def test_a_checkout_without_the_console_is_not_released(tmp_path: Path) -> None:
         "dist: the console was not built from these sources. Run `make setup`, which needs npm for it.\n"
     )
     assert not (tmp_path / "dist").exists()
+
+
+def test_what_is_in_no_commit_is_told(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    assert uncommitted(tmp_path) == []
+    (tmp_path / "graticule.dump").write_text("all that partners sent")
+    assert uncommitted(tmp_path) == ["graticule.dump"]
 
 
 def test_a_wheel_that_lacks_a_file_is_not_released(wheel: Path, tmp_path: Path) -> None:

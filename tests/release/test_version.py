@@ -9,7 +9,7 @@ import graticule
 
 ROOT = Path(__file__).resolve().parents[2]
 # Images of ours, by name and tag, and what kustomize puts in place of the tags.
-TAGS = re.compile(r"(?:\bgraticule[\w-]*:|newTag:\s*[\"']?)v?(\d+\.\d+\.\d+)")
+TAGS = re.compile(r"(?:\bgraticule[\w-]*:|\$image:|newTag:\s*[\"']?)v?(\d+\.\d+\.\d+)")
 
 
 def declared() -> str:
@@ -32,13 +32,13 @@ def test_the_newest_entry_of_the_changelog_is_of_this_version() -> None:
 
 
 def test_what_is_deployed_is_of_this_version() -> None:
-    files = [path for path in (ROOT / "deploy").rglob("*") if path.is_file()]
+    files = [path for path in (*(ROOT / "deploy").rglob("*"), *(ROOT / "docs" / "how-to").iterdir()) if path.is_file()]
     found = {
         str(path.relative_to(ROOT)): set(TAGS.findall(path.read_text(encoding="utf-8", errors="ignore")))
         for path in files
     }
     tagged = {name: versions for name, versions in found.items() if versions}
-    assert "deploy/azure/main.bicepparam" in tagged
+    assert {"deploy/azure/main.bicepparam", "docs/how-to/containers.md", "docs/how-to/kubernetes.md"} <= set(tagged)
     assert {name: versions for name, versions in tagged.items() if versions != {declared()}} == {}
 
 

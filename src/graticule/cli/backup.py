@@ -85,7 +85,7 @@ async def _restore(settings: Settings, file: Path | None) -> "Settled":
 
     if file is None:
         async with connection.owner_connection(settings) as url:
-            return await archive.settle(url)
+            return await archive.settle_restored(url)
     programs = _programs(settings)
     async with connection.owner_connection(settings, create=True) as url:
         return await archive.restore(url, programs, file)
@@ -100,7 +100,7 @@ def _programs(settings: Settings) -> "Programs":
 
 
 def _program(name: str, folders: list[Path]) -> Path:
-    """Give a program of the newest PostgreSQL here, which knows older servers too, or that of the PATH."""
+    """Give a program of the best PostgreSQL here, or that of the PATH; newer ones know older servers too."""
     known = next((folder / name for folder in folders if (folder / name).is_file()), None)
     found = known or shutil.which(name)
     if found is None:

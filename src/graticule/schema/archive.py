@@ -25,11 +25,17 @@ from graticule.repositories.errors import domain_errors
 from graticule.repositories.login import connected, libpq_environment
 from graticule.repositories.queries import load_queries
 from graticule.schema.deploy import database_schema
+from graticule.schema.passwords import ensure_scaler
 
 QUERIES = load_queries("archive.sql", package=__package__)
 ROLES: Final = (*(role.value for role in DatabaseRole), "pgstac_admin", "pgstac_read", "pgstac_ingest")
 NO_PATH: Final = b"SELECT pg_catalog.set_config('search_path', '', false);\n"
 PGSTACS_PATH: Final = b"SELECT pg_catalog.set_config('search_path', 'pgstac, public', false);\n"
+NO_TIMEOUT: Final = b"SET transaction_timeout = 0;\n"
+# pg_restore of PostgreSQL 17 and newer says it to every server, and an older one knows no such setting.
+NO_TIMEOUT_IF_KNOWN: Final = (
+    b"SELECT pg_catalog.set_config(name, '0', false) FROM pg_catalog.pg_settings WHERE name = 'transaction_timeout';\n"
+)
 # What only a superuser may say of the server's own functions and extensions, of which a migration says ours anew;
 # and what pgstac leaves to whoever installs it.
 LEFT_OUT: Final = re.compile(
@@ -79,12 +85,25 @@ async def dump(url: str, programs: Programs, file: Path) -> None:
 
 
 async def restore(url: str, programs: Programs, file: Path) -> Settled:
-    """Make an empty database what the file says, and ready for processes; if that fails, it is empty again."""
+    """Make an empty database what the file says, and ready for processes; what cannot be loaded leaves it empty."""
     with domain_errors("look at the database"):
         async with await connected(url, autocommit=True, connect_timeout=10) as connection:
             await _require_empty(connection)
             await _ensure_roles(connection, url)
     await _load(url, programs, file)
+    return await settle(url)
+
+
+async def settle_restored(url: str) -> Settled:
+    """Settle a database that was restored by other means, unless it is one that is at work."""
+    with domain_errors("look at the database"):
+        async with await connected(url, autocommit=True, connect_timeout=10) as connection:
+            at_work = [owner for (owner,) in await (await connection.execute(QUERIES["at_work"])).fetchall()]
+    if at_work:
+        raise Conflict(
+            f"Orchestrators are at work in this database: {', '.join(at_work)}. Nothing was changed.",
+            hint="Settle a database that was restored before its processes start; stop them if it is the right one.",
+        )
     return await settle(url)
 
 
@@ -109,13 +128,14 @@ async def _require_empty(connection: AsyncConnection[Any]) -> None:
     if occupied:
         raise Conflict(
             f"The database {connection.info.dbname} is not empty: it has the schemas {', '.join(occupied)}.",
-            hint="Restore into a new database, or into a data folder of its own (GRATICULE_HOME).",
+            hint="Restore into a new database, or into a data folder of its own (GRATICULE_HOME); "
+            "if it was restored already, `graticule restore` without a file makes it ready.",
         )
 
 
 async def _ensure_roles(connection: AsyncConnection[Any], url: str) -> None:
     """Have a database made aside for the roles that its schema needs: they are the server's, and stay."""
-    await connection.execute(QUERIES["ensure_scaler"])
+    await ensure_scaler(connection)  # if it was ever made, something is granted to it, and a grant to nobody fails
     row = await (await connection.execute(QUERIES["has_roles"], {"roles": list(ROLES)})).fetchone()
     if row and row[0]:
         return
@@ -190,6 +210,7 @@ async def _pass_on(reading: Process, writing: Process) -> None:
         await sink.drain()
     except (BrokenPipeError, ConnectionResetError):  # psql has stopped, and tells why: nobody reads on
         _kill(reading)
+        await source.read()  # what it had written already: its pipe stays open until that was read
     finally:
         sink.close()
 
@@ -199,7 +220,7 @@ async def _head(source: asyncio.StreamReader) -> bytes:
     while len(lines) < LONGEST_HEAD and (line := await source.readline()):
         if line == NO_PATH:
             return b"".join([*lines, PGSTACS_PATH])
-        lines.append(line)
+        lines.append(NO_TIMEOUT_IF_KNOWN if line == NO_TIMEOUT else line)
     return b"".join(lines)
 
 

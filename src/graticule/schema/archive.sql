@@ -9,14 +9,17 @@ ORDER BY nspname;
 -- name: has_roles
 SELECT count(*) = cardinality(%(roles)s::text[]) FROM pg_roles WHERE rolname = ANY (%(roles)s);
 
--- name: ensure_scaler
--- It was granted something if it was ever made, and a grant to nobody would end the restore.
-DO $$
-BEGIN
-    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'graticule_scaler') THEN
-        CREATE ROLE graticule_scaler NOLOGIN;
-    END IF;
-END $$;
+-- name: at_work
+-- Orchestrators whose sessions are open.
+SELECT owner_id FROM dagapp.dag_orchestrators
+WHERE stopped_at IS NULL
+  AND EXISTS (
+      SELECT FROM pg_locks
+      WHERE locktype = 'advisory' AND granted AND objsubid = 1
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+        AND classid::bigint = (lock_key >> 32) & 4294967295 AND objid::bigint = lock_key & 4294967295
+  )
+ORDER BY owner_id;
 
 -- name: settle
 -- Whoever held something is not here, and its lease is over. What was under way gets its whole time again: that the

@@ -1,8 +1,7 @@
 -- Logins with passwords.
 
 -- name: ensure_scaler
--- Who scales the workers asks again and again how many tasks wait: it can read the three columns that tell, nothing else,
--- and never for long. May be repeated.
+-- Who scales the workers asks again and again how many tasks wait. May be repeated.
 DO $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'graticule_scaler') THEN
@@ -12,6 +11,12 @@ BEGIN
             NULL;  -- another deployment on the same server was quicker
         END;
     END IF;
+END $$;
+
+-- name: grant_scaler
+-- It can read the three columns that tell, nothing else, and never for long. May be repeated.
+DO $$
+BEGIN
     EXECUTE format('GRANT CONNECT ON DATABASE %I TO graticule_scaler', current_database());
 END $$;
 ALTER ROLE graticule_scaler SET default_transaction_read_only = on;

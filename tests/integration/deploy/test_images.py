@@ -80,7 +80,9 @@ def copy(stage: Stage, build: Path) -> None:
 def run_step(step: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a step with what is on this machine already, and only if that is not enough with what has to be fetched."""
     given = {name: value for name, value in environment(f"{IMAGE}-packages").items() if name not in NOT_HERE}
-    told = {**os.environ, **given, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    # An image has one Python; here there may be others, in places that the user of a container cannot enter.
+    python = str(Path(sys.executable).resolve())
+    told = {**os.environ, **given, "UV_PYTHON": python, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     done = as_root(step, folder, {**told, "UV_OFFLINE": "1"})
     if done.returncode != 0:
         shutil.rmtree(folder / "graticule", ignore_errors=True)

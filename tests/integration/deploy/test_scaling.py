@@ -1,7 +1,9 @@
 """How many workers are needed: the query of deploy/kubernetes on a real queue, by the login that is made for it."""
 
+import asyncio
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, LiteralString
 
@@ -15,7 +17,7 @@ from typer.testing import CliRunner
 
 from graticule.cli.main import app
 from graticule.core.errors import ConfigurationError
-from graticule.schema.passwords import SCALER
+from graticule.schema.passwords import SCALER, set_passwords
 from graticule.services.bootstrap import BootstrapService
 
 SCALING = Path(__file__).parents[3] / "deploy" / "kubernetes" / "components" / "scaling-postgresql" / "scaling.yaml"
@@ -61,7 +63,8 @@ def queue(own_database: TestDatabase, monkeypatch: pytest.MonkeyPatch) -> Iterat
     """Give the administrator's connection to a database with tasks of all kinds, and with the scaler's login."""
     assert SCALER in ensure_logins(own_database, monkeypatch, SCALER=PASSWORD)
     with psycopg.connect(own_database.url(), autocommit=True) as connection:
-        connection.execute(sql.SQL("GRANT {} TO {}").format(sql.Identifier(ASKED), sql.Identifier(SCALER)))
+        with suppress(psycopg.errors.UniqueViolation):  # a test beside this one was quicker
+            connection.execute(sql.SQL("GRANT {} TO {}").format(sql.Identifier(ASKED), sql.Identifier(SCALER)))
         connection.execute("SET session_replication_role = replica")  # tasks of no job
         for name, status, delay, count in (
             ("container-tasks", "queued", 0, 5),
@@ -138,6 +141,13 @@ def test_roles_get_their_passwords_again_and_again(own_database: TestDatabase, m
     ensure_logins(own_database, monkeypatch, SERVE_EXTERNAL=second)
     assert str(kept()).startswith("('SCRAM-SHA-256")
     assert kept() != before
+
+
+async def test_roles_get_them_while_other_deployments_on_the_same_server_do_the_same(
+    own_database: TestDatabase,
+) -> None:
+    wanted = {SCALER: PASSWORD, "graticule_serve_external": PASSWORD}
+    await asyncio.gather(*(set_passwords(own_database.url(), wanted) for _ in range(4)))
 
 
 def test_a_password_that_is_none_is_refused_and_not_shown(

@@ -138,6 +138,18 @@ def test_what_is_mounted_is_there() -> None:
             assert (FOLDER / source).is_file() if source.startswith(".") else source in FILE["volumes"], (name, mount)
 
 
+def test_the_public_reaches_the_database_and_nobody_else() -> None:
+    networks = set(SERVICES["serve-external"]["networks"])
+    beside = {name for name, each in SERVICES.items() if networks & set(each["networks"])}
+    assert beside == {"serve-external", "database"}
+    assert networks & set(SERVICES["database"]["networks"]) == {"public-database"}
+
+
+def test_the_database_is_new_when_it_is_made() -> None:
+    """The image would make PostGIS's tables of addresses and topologies in it, over which no dump can be restored."""
+    assert any(each.startswith("/docker-entrypoint-initdb.d:") for each in SERVICES["database"]["tmpfs"])
+
+
 def test_the_public_sees_its_copies_alone() -> None:
     assert SERVICES["serve-external"]["volumes"] == ["external:/var/lib/graticule/storage/external:ro"]
     writers = {name for name, each in PROCESSES.items() if "storage:/var/lib/graticule/storage" in each["volumes"]}

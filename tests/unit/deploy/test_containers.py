@@ -69,6 +69,19 @@ def test_an_image_has_what_is_built_elsewhere_and_nothing_that_builds(image: str
     assert not re.search(r"pip install|gcc|build-essential|npm", run)
 
 
+@pytest.mark.parametrize("image", IMAGES)
+def test_what_differs_with_each_build_comes_after_all_that_is_kept(image: str) -> None:
+    said = [(kind, text) for stage in lineage(image) for kind, text in stage.instructions]
+    first = said.index(("ARG", "VERSION"))
+    assert {kind for kind, _ in said[first:]} == {"ARG", "LABEL"}
+    assert "${REVISION}" in said[-1][1]
+
+
+def test_nothing_is_compiled_at_each_start() -> None:
+    assert environment("graticule-packages")["UV_COMPILE_BYTECODE"] == "1"
+    assert "python -m compileall -q /usr/local/lib/python3.11 " in " ".join(stages()["base"].all("RUN"))
+
+
 def extras(image: str) -> list[str]:
     (install,) = [said for said in stages()[f"{image}-packages"].all("RUN") if "--requirement pyproject.toml" in said]
     assert "--require-hashes --constraint requirements.lock" in install

@@ -202,6 +202,30 @@ def test_workers_are_given_longer_to_stop_than_they_take() -> None:
             assert spec["terminationGracePeriodSeconds"] >= longest + 20
 
 
+def test_somebody_reaps_what_a_task_leaves_behind() -> None:
+    for overlay in OVERLAYS:
+        for name, pod in templates(overlay).items():
+            assert pod["spec"].get("shareProcessNamespace", False) is ("worker" in name), name
+
+
+def test_the_database_is_new_when_it_is_made() -> None:
+    """As in deploy/compose."""
+    pod = templates("small")["StatefulSet database"]["spec"]
+    (mount,) = [
+        each for each in pod["containers"][0]["volumeMounts"] if each["mountPath"] == "/docker-entrypoint-initdb.d"
+    ]
+    assert {"name": mount["name"], "emptyDir": {"sizeLimit": "1Mi"}} in pod["volumes"]
+
+
+def test_the_database_can_be_started_alone() -> None:
+    """With a selector, as the page about backups says."""
+    wanted = {"app.kubernetes.io/component": "database"}
+    chosen = [
+        each for each in rendered("small") if selects({"matchLabels": wanted}, each["metadata"].get("labels", {}))
+    ]
+    assert {title(each) for each in chosen} == {"Service database", "ServiceAccount database", "StatefulSet database"}
+
+
 def test_images_are_those_of_the_container_file_and_run_what_they_have() -> None:
     stages = set(containerfile.stages())
     for name, pod in pods():
