@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
 from typing import Generic, TypeVar
 
+from graticule.core.errors import Unavailable
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -12,7 +14,8 @@ R = TypeVar("R")
 class Gathering(Generic[T, R]):
     """Does what comes one by one in batches: the first at once, and then together what has come meanwhile.
 
-    A batch that fails is done again one by one, so that each is told its own error and none suffers from another's.
+    A batch that fails is done again one by one: each is told its own error, and none suffers from another's. Where
+    nothing can be done now (`Unavailable`) all are told at once: one after the other, they would wait for minutes.
     """
 
     def __init__(self, do: Callable[[Sequence[T]], Awaitable[Sequence[R]]], most: int) -> None:
@@ -46,9 +49,10 @@ class Gathering(Generic[T, R]):
         try:
             results = await self._do([work for work, _ in batch])
         except Exception as error:
-            if len(batch) > 1:
+            if len(batch) > 1 and not isinstance(error, Unavailable):
                 return False
-            _end(batch[0][1], error)
+            for _, came in batch:
+                _end(came, error)
             return True
         except BaseException:
             for _, came in batch:

@@ -6,6 +6,7 @@ from contextvars import ContextVar
 
 import pytest
 
+from graticule.core.errors import Unavailable
 from graticule.services.gathering import Gathering
 
 REQUEST: ContextVar[str] = ContextVar("REQUEST", default="nobody's")
@@ -24,6 +25,8 @@ class Work:
         self.seen.append(REQUEST.get())
         self.begun.set()
         await self.go_on.wait()
+        if 0 in numbers:
+            raise Unavailable("The database is away.")
         if bad := [number for number in numbers if number < 0]:
             raise ValueError(f"{bad[0]} cannot be done")
         return [number * 10 for number in numbers]
@@ -55,6 +58,19 @@ async def test_each_is_told_its_own_error() -> None:
     with pytest.raises(ValueError, match="-3 cannot be done"):
         await others[1]
     assert work.batches == [[1], [2, -3, 4], [2], [-3], [4]]
+
+
+async def test_what_has_no_place_to_be_done_is_not_tried_one_by_one() -> None:
+    work = Work()
+    gathering = Gathering(work.do, most=10)
+    first = asyncio.create_task(gathering.add(1))
+    await work.begun.wait()
+    others = [asyncio.create_task(gathering.add(number)) for number in (2, 0, 4)]
+    await asyncio.sleep(0)
+    work.go_on.set()
+    came = await asyncio.gather(first, *others, return_exceptions=True)
+    assert [type(each) for each in came] == [int, Unavailable, Unavailable, Unavailable]
+    assert work.batches == [[1], [2, 0, 4]]
 
 
 async def test_work_is_done_also_when_nobody_waits_for_it_any_more() -> None:
