@@ -14,6 +14,7 @@ SHORTEST_PREFIX: Final = 8
 LONGEST_SLUG: Final = 40
 LONGEST_TABLE_NAME: Final = 63
 PUBLIC_COLLECTION: Final = "-public"  # after a collection's id: the copies for the public have one of their own
+_UNIQUE: Final = re.compile(r"(-[0-9a-f]{8,32}(-v[0-9]+)?(-r[0-9]+)?)?(-public)?$")  # what makes an id unique
 RefValue = str | int
 
 
@@ -54,6 +55,11 @@ def output_names(
         stac_item_id=f"{readable}{unique}".replace("_", "-"),
         stac_collection_id=f"{platform_id}_{dataset}_{short_id}".replace("_", "-"),
     )
+
+
+def title_of_id(catalogue_id: str) -> str:
+    """Name what has this id in the catalogue by the words of the id, which anyone may see who sees the id."""
+    return _UNIQUE.sub("", catalogue_id).replace("-", " ").strip() or catalogue_id
 
 
 def _slug(*parts: object) -> str:

@@ -1,5 +1,6 @@
 """What is found in a partner's file: said in a way that a program and a person can act on."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, Any, Final, Self
 
@@ -23,10 +24,12 @@ def _bounded(facts: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 class Severity(StrEnum):
-    """What becomes of the file because of a finding."""
+    """What a finding means for the file."""
 
     REJECT = "reject"  # it cannot be used
-    FIX = "fix"  # it is repaired on the way
+    FIX = "fix"  # its content is repaired
+    WARNING = "warning"  # it is used as it is, but looks odd
+    INFO = "info"  # what is done with it, such as a reprojection
 
 
 class Outcome(StrEnum):
@@ -47,6 +50,14 @@ class Finding(BaseModel):
     what: str = Field(max_length=MOST_CHARACTERS)
     where: str = Field(max_length=MOST_CHARACTERS)
     how_to_fix: str = Field(max_length=MOST_CHARACTERS)
+
+
+def outcome_of(findings: Iterable[Finding]) -> Outcome:
+    """Return the outcome that findings lead to; warnings and information alone leave a file as it is."""
+    severities = {each.severity for each in findings}
+    if Severity.REJECT in severities:
+        return Outcome.REJECT
+    return Outcome.FIX if Severity.FIX in severities else Outcome.OK
 
 
 class ValidationReport(BaseModel):

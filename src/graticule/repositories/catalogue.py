@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-import orjson
 from psycopg.types.json import Jsonb
 from pypgstac.hydration import dehydrate
 
+from graticule.core import json_codec
 from graticule.repositories.database import Connection, Database
 from graticule.repositories.errors import domain_errors
 from graticule.repositories.queries import load_queries
@@ -90,7 +90,7 @@ class CatalogueRepository:
 
 
 def _rows(items: Sequence[Document], base: Document) -> str:
-    return orjson.dumps([_row(item, base) for item in items]).decode()
+    return json_codec.encode([_row(item, base) for item in items]).decode()
 
 
 def _row(item: Document, base: Document) -> Document:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-import orjson
 from psycopg import AsyncRawCursor
 from psycopg.errors import DivisionByZero, UniqueViolation
 from psycopg.rows import tuple_row
 
+from graticule.core import json_codec
 from graticule.core.errors import InvalidInput, StaleVersion
 from graticule.core.ids import AssetId, JobId, OwnerId
 from graticule.core.models.engine import JobPurpose, NodeType
@@ -242,7 +242,7 @@ class StepRepository:
 def document(value: Any) -> str:
     """Write a value as JSON text for a statement; what PostgreSQL cannot hold is refused here."""
     try:
-        text = orjson.dumps(value).decode()
+        text = json_codec.encode(value).decode()
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"A value cannot be written as JSON: {error}.") from error
     if NUL in text and NUL_ESCAPE.search(text):
@@ -251,11 +251,11 @@ def document(value: Any) -> str:
 
 
 def _value(text: str | None) -> Any:
-    return None if text is None else orjson.loads(text)
+    return None if text is None else json_codec.decode(text)
 
 
 def _snapshot(text: str) -> JobSnapshot:
-    job_id, owner_epoch, updated_at, workflow_hash, status, *rest, nodes = orjson.loads(text)
+    job_id, owner_epoch, updated_at, workflow_hash, status, *rest, nodes = json_codec.decode(text)
     *rest, cancel_requested_at, cancel_requested_by, asset_id, version_ordinal, purpose, has_callback, created_at = rest
     work = AssetWork(AssetId(asset_id), version_ordinal, JobPurpose(purpose)) if asset_id else None
     job = JobRow(

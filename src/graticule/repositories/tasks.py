@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import orjson
 from pydantic import JsonValue
 
+from graticule.core import json_codec
 from graticule.core.ids import JobId, NodeId, OwnerId, TaskId, WorkerId
 from graticule.core.models import Task
 from graticule.core.states import MessageStatus, ResultStatus
@@ -317,7 +318,11 @@ class TaskRepository(Repository[Task]):
 def _named(worker_id: WorkerId, held: Iterable[Delivery]) -> dict[str, Any]:
     """Name leases, always in the same order: two statements that lock the same rows must not wait for each other."""
     deliveries = {delivery.task_id: delivery.delivery_count for delivery in held}
-    return {"worker_id": worker_id, "task_ids": sorted(deliveries), "deliveries": orjson.dumps(deliveries).decode()}
+    return {
+        "worker_id": worker_id,
+        "task_ids": sorted(deliveries),
+        "deliveries": json_codec.encode(deliveries).decode(),
+    }
 
 
 def _versions(tasks: Iterable[UnsentTask]) -> dict[str, Any]:
@@ -327,7 +332,7 @@ def _versions(tasks: Iterable[UnsentTask]) -> dict[str, Any]:
 
 
 def _reported(worker_id: WorkerId, reports: Mapping[TaskId, Any]) -> dict[str, Any]:
-    return {"worker_id": worker_id, "task_ids": sorted(reports), "reports": orjson.dumps(reports).decode()}
+    return {"worker_id": worker_id, "task_ids": sorted(reports), "reports": json_codec.encode(reports).decode()}
 
 
 def _fragment(text: str | None) -> orjson.Fragment | None:

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
-import orjson
 from pydantic import JsonValue
 
+from graticule.core import json_codec
 from graticule.core.errors import InvalidInput
 from graticule.repositories.steps import StoredOutput, document
 from graticule.storage.protocol import Storage
@@ -18,7 +18,7 @@ MUCH_BYTES: Final = 1024 * 1024  # of JSON: what takes milliseconds to go throug
 
 
 def _parsed(texts: Mapping[str, str]) -> dict[str, JsonValue]:
-    return {name: orjson.loads(text) for name, text in texts.items()}
+    return {name: json_codec.decode(text) for name, text in texts.items()}
 
 
 async def parsed(texts: Mapping[str, str]) -> dict[str, JsonValue]:
@@ -42,7 +42,7 @@ class OutputStore:
         if await self.size(stored.output_ref) > LARGEST_BYTES:
             raise InvalidInput(f"The output {stored.output_ref!r} has more than {LARGEST_BYTES:,} bytes.")
         try:
-            value: JsonValue = orjson.loads(await self._storage.get(stored.output_ref))
+            value: JsonValue = json_codec.decode(await self._storage.get(stored.output_ref))
         except ValueError:
             raise InvalidInput(f"The output {stored.output_ref!r} is not JSON.") from None
         return value

@@ -19,9 +19,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
 from pydantic import JsonValue
 
+from graticule.core import json_codec
 from graticule.core.log_format import LogFormat
 from graticule.core.trace_context import continued, parse_traceparent
 from graticule.embedded.parent_death import end_with
@@ -105,7 +105,7 @@ class Link:
         if header["kind"] == "run":
             self._task_id = header["task_id"]
             self.signals = Signals(header["cancelled"], header["shutdown_requested"])
-            self.orders.put(Order(header, orjson.loads(body)))
+            self.orders.put(Order(header, json_codec.decode(body)))
         elif header["kind"] == "answer":
             self._replies.put((header, body))
         elif header["task_id"] == self._task_id:
@@ -140,7 +140,7 @@ class RelayedCheckpoints:
         header, body = self._link.ask({"kind": "load"})
         if header.get("error"):
             raise CheckpointNotSaved(header["error"])
-        found = orjson.loads(body)
+        found = json_codec.decode(body)
         return None if found is None else Checkpoint(found["phase"], found["data"], tuple(found["artifacts"]))
 
     def save(self, phase: str, data: Mapping[str, JsonValue] | None = None, artifacts: Sequence[str] = ()) -> None:

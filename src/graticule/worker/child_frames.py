@@ -2,9 +2,9 @@
 
 from typing import Annotated, Any, Final, Self
 
-import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, JsonValue, ValidationError
 
+from graticule.core import json_codec
 from graticule.core.states import ResultStatus
 from graticule.telemetry.recording import MOST_ATTRIBUTES, RecordedSpan
 from graticule.telemetry.spans import LONGEST_NAME, LONGEST_VALUE
@@ -126,7 +126,7 @@ class SavedPhase(_Told):
 def json_object(body: bytes) -> dict[str, Any]:
     """Give the object that a body is: one that can be stored, too."""
     try:
-        found = orjson.loads(body)
+        found = json_codec.decode(body)
         document(found)
     except (ValueError, NotJson):
         raise BrokenFrame from None

@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-
+from graticule.core import json_codec
 from graticule.core.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -37,4 +36,4 @@ class LentCredential:
         header, body = self._ask({"kind": "token"})
         if header.get("error"):
             raise Unavailable(header["error"])
-        return AccessToken(**orjson.loads(body))
+        return AccessToken(**json_codec.decode(body))

@@ -5,9 +5,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any, Final, Protocol
 
-import orjson
 from pydantic import JsonValue
 
+from graticule.core import json_codec
 from graticule.core.errors import ConfigurationError, GraticuleError, InvalidInput, Unavailable
 from graticule.handlers.context import NotStaged, TooWideRows, UnfitRows
 from graticule.worker.outcome import NotJson, document
@@ -36,7 +36,7 @@ class RelayedStaging:
 
     def loaded(self, index: int) -> dict[str, JsonValue] | None:
         """Give the result of a chunk that the ledger has, or None: an attempt before this one has loaded it."""
-        result: dict[str, JsonValue] | None = orjson.loads(self._ask({"do": "find", "chunk": index}))
+        result: dict[str, JsonValue] | None = json_codec.decode(self._ask({"do": "find", "chunk": index}))
         return result
 
     @contextmanager

@@ -5,8 +5,7 @@ import socket
 import struct
 from typing import Any, Final
 
-import orjson
-
+from graticule.core import json_codec
 from graticule.worker.outcome import MAX_OUTPUT_BYTES
 
 MAX_HEADER_BYTES: Final = 16 * 1024 * 1024
@@ -41,7 +40,7 @@ def receive_frame(connection: socket.socket) -> tuple[dict[str, Any], bytes]:
 
 
 def _head(header: dict[str, Any], body_length: int) -> bytes:
-    head = orjson.dumps(header)
+    head = json_codec.encode(header)
     return _LENGTHS.pack(len(head), body_length) + head
 
 
@@ -54,7 +53,7 @@ def _checked(lengths: bytes) -> tuple[int, int]:
 
 def _header(data: bytes) -> dict[str, Any]:
     try:
-        header = orjson.loads(data)
+        header = json_codec.decode(data)
     except ValueError:
         raise BrokenFrame from None
     if not isinstance(header, dict) or not isinstance(header.get("kind"), str):

@@ -8,6 +8,7 @@ from typing import Any, Final
 import orjson
 from pydantic import BaseModel, JsonValue, ValidationError
 
+from graticule.core import json_codec
 from graticule.core.errors import InvalidInput
 from graticule.core.states import ResultStatus
 from graticule.handlers.result import HandlerResult
@@ -125,7 +126,7 @@ class InvalidParams(Exception):
 def document(value: object) -> bytes:
     """Write a value as JSON, or raise `NotJson`."""
     try:
-        text = orjson.dumps(value, option=_STRICT)
+        text = json_codec.encode(value, option=_STRICT)
         if b"null" in text:
             json.dumps(value, allow_nan=False)  # orjson writes null where a number is none
     except (TypeError, ValueError, RecursionError) as error:

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
-
 from graticule.config import secret_variables
+from graticule.core import json_codec
 from graticule.core.errors import GraticuleError
 from graticule.core.log_format import LogFormat
 from graticule.core.trace_context import current_traceparent
@@ -169,7 +168,7 @@ class ChildProcess:
         self._tasks_left -= 1
         self._spans_left = SPANS_PER_TASK
         self._log.begin(run.message.task_id)
-        self._send(_order(run, handler), orjson.dumps(run.message.params))
+        self._send(_order(run, handler), json_codec.encode(run.message.params))
         run.begin(run.message.timeout_seconds)
         run.on_signal = lambda: self._send(_signals(run))
         while True:
@@ -342,11 +341,11 @@ def _output_of(process: Process) -> asyncio.StreamReader:
 def _lent_token() -> bytes:
     """Give a token for the storage: it lets the child do no more there than it is to do."""
     found = access_token(AZURE_SCOPE)
-    return orjson.dumps({"token": found.token, "expires_on": found.expires_on})
+    return json_codec.encode({"token": found.token, "expires_on": found.expires_on})
 
 
 async def _loaded(checkpoints: Checkpoints) -> bytes:
-    return orjson.dumps(_plain(await checkpoints.load()))
+    return json_codec.encode(_plain(await checkpoints.load()))
 
 
 async def _saved(checkpoints: Checkpoints, body: bytes) -> bytes:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import orjson
 from pydantic import JsonValue
 
+from graticule.core import json_codec
 from graticule.core.fault_points import Commit
 from graticule.core.ids import TaskId, WorkerId
 from graticule.messaging.postgres import delivery_of
@@ -78,4 +78,4 @@ def _finished(report: Report) -> FinishedTask:
 
 
 def _text(progress: dict[str, JsonValue] | None) -> str | None:
-    return None if progress is None else orjson.dumps(progress).decode()
+    return None if progress is None else json_codec.encode(progress).decode()

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from typing import Any, Final, Self
 
-import orjson
 from psycopg import Rollback
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
+from graticule.core import json_codec
 from graticule.core.errors import ConfigurationError, GraticuleError
 from graticule.handlers.context import NotStaged, TooWideRows
 from graticule.messaging.postgres import delivery_of
@@ -84,7 +84,7 @@ class TaskStaging:
 
     async def _done(self, asked: _Asked, body: bytes) -> bytes:
         if asked.do == "find":
-            return orjson.dumps(await self._found(asked.chunk))
+            return json_codec.encode(await self._found(asked.chunk))
         if asked.do == "begin":
             await self._begin(asked.chunk, asked.columns)
         elif asked.do == "write":

@@ -68,7 +68,9 @@ def _rows(ask: psycopg.Connection[Any], collection_id: str) -> list[Any]:
         " FROM pgstac.items WHERE collection = %s ORDER BY id"
     )
     found = [ask.execute(query.encode(), [collection_id]).fetchall() for query in (collections, items)]
-    loaded: list[Any] = json.loads(json.dumps(found, default=str).replace(collection_id, "C"))
+    loaded: list[Any] = json.loads(
+        json.dumps(found, default=str).replace(collection_id, "C").replace(collection_id.replace("-", " "), "C")
+    )
     return loaded
 
 

@@ -237,11 +237,11 @@ async def test_a_job_whose_step_cannot_be_written_fails_alone(new_instance: NewI
     growing = flow("""
   start: {type: start, next: a}
   a: {handler: echo, next: b}
-  b: {handler: echo, params: {n: "{{ nodes.a.output * nodes.a.output }}"}, next: end}""")
+  b: {handler: echo, params: {n: "{{ '\\\\x00' if nodes.a.output > 2 else 'b' }}"}, next: end}""")
     instance = new_instance(growing)
     jobs = await submitted(instance, 5)
     for number, job_id in enumerate(jobs):
-        await instance.report(await instance.task_of(job_id, "a"), output=2**40 if number == 2 else 2)
+        await instance.report(await instance.task_of(job_id, "a"), output=3 if number == 2 else 2)
     async with instance.running():
         await instance.ended(jobs[2])
 

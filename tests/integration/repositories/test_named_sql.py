@@ -20,7 +20,15 @@ from graticule.schema.deploy import STATE, _recorded
 PARTS = "step_parts.sql"  # of a statement that is put together from them
 # Those name tables or views that are given, which cannot be prepared, or are for SQLite; the tests of features, of the
 # services and of publishing run them all.
-COMPOSED = {"vectors.sql", "geopackages.sql", "publications.sql", "served_tables.sql", "served_versions.sql"}
+COMPOSED = {
+    "vectors.sql",
+    "geopackages.sql",
+    "overviews.sql",
+    "publications.sql",
+    "served_tables.sql",
+    "served_versions.sql",
+    "tile_shapes.sql",
+}
 FILES = sorted({path.name for path in Path(graticule.repositories.__path__[0]).glob("*.sql")} - {PARTS, *COMPOSED})
 EVERY_QUERY = [(file, name, load_queries(file)[name]) for file in FILES for name in load_queries(file)]
 EVERY_QUERY += [("state.sql", name, STATE[name]) for name in STATE if name != "record_deployment"]

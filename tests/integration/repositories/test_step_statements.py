@@ -523,9 +523,7 @@ async def test_jobs_are_added_in_term_one_and_taken_keys_add_nothing(held: Conne
 # Documents
 
 
-@pytest.mark.parametrize(
-    "value", ["a\0b", ["\0"], {"\0": 1}, {"a": [{"b": "\0"}]}, "\ud800", {"x": 2**64}, {1: 2}, object(), "\\\0"]
-)
+@pytest.mark.parametrize("value", ["a\0b", ["\0"], {"\0": 1}, {"a": [{"b": "\0"}]}, "\ud800", {1: 2}, object(), "\\\0"])
 def test_what_no_row_can_hold_is_refused(value: Any) -> None:
     with pytest.raises(InvalidInput):
         document(value)

@@ -194,7 +194,6 @@ async def test_a_failed_job_of_the_same_inputs_is_resumed_by_resubmit(new_bench:
         ({"input_params": {"n": 1, "s": "a\0b"}}, InvalidInput, "NUL"),
         ({"input_params": {"n": 1, "d": {"deep": [{"a\0": 1}]}}}, InvalidInput, "NUL"),
         ({"input_params": {"n": 1, "s": "\ud800"}}, InvalidInput, "JSON"),
-        ({"input_params": {"n": 2**70}}, InvalidInput, "JSON"),
         ({"input_params": {"n": 1, "s": "x" * 5_000_000}}, InvalidInput, "bytes"),
     ],
 )
@@ -245,12 +244,12 @@ async def test_a_nul_in_a_field_is_refused_and_changes_nothing(new_bench: NewBen
 
 async def test_a_first_step_that_cannot_be_written_makes_no_job(new_bench: NewBench) -> None:
     """The template makes what no row can hold: the wish is refused, or its node fails; it does not hang."""
-    growing = """
+    unwritable = """
   start: {type: start, next: a}
-  a: {handler: echo, params: {n: "{{ inputs.n * inputs.n }}"}, next: end}"""
-    bench = new_bench(flow(growing, inputs="{n: {type: integer}}"))
+  a: {handler: echo, params: {n: "{{ '\\\\x00' if inputs.n > 1 else 'a' }}"}, next: end}"""
+    bench = new_bench(flow(unwritable, inputs="{n: {type: integer}}"))
     try:
-        job_id = await bench.submit(n=2**40)
+        job_id = await bench.submit(n=2)
     except InvalidInput:
         assert set((await rows_of(bench)).values()) == {0}
     else:

@@ -93,7 +93,7 @@ async def test_an_async_handler_that_ignores_its_cancellation_is_not_waited_for(
         ("nan", "Out of range float values are not JSON compliant"),
         ("nul", "a text contains the character NUL, which PostgreSQL cannot store"),
         ("surrogate", "str is not valid UTF-8: surrogates not allowed"),
-        ("huge_integer", "Integer exceeds 64-bit range"),
+        ("huge_integer", "A number is too large for any reader of JSON"),
         ("key", "Dict key must be str"),
         ("bytes", "Type is not JSON serializable: bytes"),
     ],

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
 
-from graticule.core.asset_names import OutputNames, RefValue, asset_id_of, output_names
+from graticule.core.asset_names import OutputNames, RefValue, asset_id_of, output_names, title_of_id
 from graticule.core.ids import PlatformId
 
 TABLE = re.compile(r"[a-z][a-z0-9_]{0,62}\Z")
@@ -119,3 +119,18 @@ def test_names_are_readable(revision: int, table: str, item: str) -> None:
         "stac_item_id": item,
         "stac_collection_id": "ddh-0038272-shapefile-0123abcd",
     }
+
+
+@pytest.mark.parametrize(
+    ("catalogue_id", "title"),
+    [
+        ("floods-depth-2024-1a2b3c4d-v0", "floods depth 2024"),
+        ("floods-depth-2024-1a2b3c4d-v10-r2", "floods depth 2024"),
+        ("ddh-floods-depth-1a2b3c4d", "ddh floods depth"),
+        ("ddh-floods-depth-1a2b3c4d-public", "ddh floods depth"),
+        ("direct-bronze", "direct bronze"),
+        ("1a2b3c4d", "1a2b3c4d"),
+    ],
+)
+def test_an_id_of_the_catalogue_gives_a_title(catalogue_id: str, title: str) -> None:
+    assert title_of_id(catalogue_id) == title

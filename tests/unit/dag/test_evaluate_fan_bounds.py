@@ -60,7 +60,7 @@ def test_the_reason_says_how_large_and_what_to_do() -> None:
 
 
 def test_parameters_that_no_row_can_hold_fail_the_fan_out() -> None:
-    job = PlayedJob(split_graph([1, 2], task=task_spec(params={"n": "{{ 2 ** (item * 40) }}"})))
+    job = PlayedJob(split_graph([1, 2], task=task_spec(params={"n": "{{ 2 ** (item * 600) }}"})))
     job.submit()
     assert "The parameters of child split__1 cannot be written as JSON" in str(job.store.error_message)
 

@@ -4,9 +4,9 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-import orjson
 from pydantic import JsonValue
 
+from graticule.core import json_codec
 from graticule.core.states import NodeStatus
 from graticule.dag.deciding.context import stored_output
 from graticule.dag.deciding.failure import CannotRun
@@ -87,7 +87,8 @@ def _outputs(
 ) -> dict[str, JsonValue]:
     """Give the outputs by child, in order; they are not even asked for when they are known to be too large."""
     limit = step.policy.max_gathered_bytes
-    beside = FRAME_BYTES + len(wanted) + (len(orjson.dumps(failed)) if failed else 0)  # with commas, and what failed
+    beside = FRAME_BYTES + len(wanted)  # with commas
+    beside += len(json_codec.encode(failed)) if failed else 0
     size = sum(outcome.size for outcome in wanted)
     if size + beside > limit:
         measured = sum(outcome.size > 0 for outcome in wanted) + len(failed)

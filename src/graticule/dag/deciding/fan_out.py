@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import orjson
 from pydantic import JsonValue
 
+from graticule.core import json_codec
 from graticule.core.models.engine import EventType
 from graticule.core.states import NodeStatus
 from graticule.dag.deciding.context import template_context
@@ -109,7 +109,7 @@ def _items(step: Step, spec: NodeSpec, context: Mapping[str, Any]) -> list[JsonV
 
 def _params_size(child: NodeState) -> int:
     try:
-        return len(orjson.dumps(child.input_params))
+        return len(json_codec.encode(child.input_params))
     except TypeError as error:
         raise CannotRun(f"The parameters of child {child.node_id} cannot be written as JSON: {error}.") from error
 

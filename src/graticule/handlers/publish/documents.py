@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-import orjson
-
+from graticule.core import json_codec
 from graticule.core.asset_names import PUBLIC_COLLECTION
 from graticule.core.errors import InvalidInput
 from graticule.handlers.publish.inputs import Export
@@ -59,13 +58,13 @@ def public_mosaic(text: bytes, source_prefix: str, target_prefix: str) -> bytes:
         raise InvalidInput(f"The mosaic names a tile that is not its own: {strange[:200]!r}.")
     start = len(source_prefix)
     tiles = {square: [target_prefix + path[start:] for path in paths] for square, paths in squares.items()}
-    return orjson.dumps({**{name: mosaic[name] for name in _MOSAIC if name in mosaic}, "tiles": tiles})
+    return json_codec.encode({**{name: mosaic[name] for name in _MOSAIC if name in mosaic}, "tiles": tiles})
 
 
 def public_scheme(text: bytes) -> bytes:
     """Give a tile grid without what the tiles were made of."""
     scheme = _object(text, "tile grid")
-    return orjson.dumps({name: scheme[name] for name in _SCHEME if name in scheme})
+    return json_codec.encode({name: scheme[name] for name in _SCHEME if name in scheme})
 
 
 def public_item(item: Document, collection_id: str, exported: Export, copies: Mapping[str, Copied]) -> Document:
@@ -140,8 +139,8 @@ def _is_told(name: str, names: frozenset[str]) -> bool:
 
 def _object(text: bytes, what: str) -> Document:
     try:
-        found = orjson.loads(text)
-    except orjson.JSONDecodeError:
+        found = json_codec.decode(text)
+    except ValueError:
         found = None
     if not isinstance(found, dict):
         raise InvalidInput(f"The {what} cannot be read.")

@@ -86,10 +86,11 @@ def _data_type(band: Band) -> str | None:
 
 
 def _nodata(band: Band) -> float | int | str | None:
-    if not isinstance(band.nodata, str):
-        return int(band.nodata) if band.nodata is not None and band.nodata.is_integer() else band.nodata
-    name = band.nodata.lower()
-    return name if name in _NOT_NUMBERS else None
+    if isinstance(band.nodata, str):
+        name = band.nodata.lower()
+        return name if name in _NOT_NUMBERS else None
+    is_whole = band.nodata is not None and "int" in (band.data_type or "") and float(band.nodata).is_integer()
+    return int(band.nodata) if is_whole else band.nodata  # type: ignore[arg-type]
 
 
 def _statistics(found: Statistics | None) -> dict[str, Any] | None:

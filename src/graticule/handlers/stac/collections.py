@@ -6,6 +6,7 @@ from typing import Final
 
 from pystac import Collection, Extent, MediaType, SpatialExtent, TemporalExtent
 
+from graticule.core.asset_names import title_of_id
 from graticule.handlers.stac.inputs import CollectionText
 from graticule.handlers.stac.items import DATA, MOSAIC, SCHEME, Document
 from graticule.handlers.stac.tables import ASSETS as TABLE_ASSETS
@@ -46,7 +47,8 @@ def wanted_collection(
 ) -> WantedCollection:
     """Give a collection as it is wanted: made like this, or with those texts that are given."""
     given = text.model_dump(include=set(CollectionText.model_fields), exclude_none=True)
-    return WantedCollection(new_collection(collection_id, text, platform_id=platform_id, holds=holds), given)
+    new = CollectionText.model_validate({"title": title_of_id(collection_id), **given})
+    return WantedCollection(new_collection(collection_id, new, platform_id=platform_id, holds=holds), given)
 
 
 def new_collection(

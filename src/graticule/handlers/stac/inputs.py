@@ -57,8 +57,8 @@ class Statistics(Given):
     """What is known of a band's valid pixels: either mean and deviation, or the sums that they come from."""
 
     count: int | None = Field(None, ge=0)
-    minimum: float | None = Field(None, validation_alias=AliasChoices("minimum", "min"))
-    maximum: float | None = Field(None, validation_alias=AliasChoices("maximum", "max"))
+    minimum: int | float | None = Field(None, validation_alias=AliasChoices("minimum", "min"))
+    maximum: int | float | None = Field(None, validation_alias=AliasChoices("maximum", "max"))
     mean: float | None = None
     stddev: float | None = Field(None, validation_alias=AliasChoices("stddev", "std"))
     sum: float | None = None
@@ -86,7 +86,7 @@ class Band(Given):
     name: str | None = None
     description: str | None = None
     data_type: str | None = Field(None, validation_alias=AliasChoices("data_type", "dtype"))
-    nodata: float | str | None = None
+    nodata: int | float | str | None = None
     unit: str | None = None
     scale: float | None = None
     offset: float | None = None

@@ -12,6 +12,7 @@ from pystac.extensions.file import FileExtension
 from pystac.extensions.projection import ProjectionExtension
 from pystac.extensions.raster import RasterExtension
 
+from graticule.core.asset_names import title_of_id
 from graticule.handlers.stac.bands import core_bands, described, raster_bands, with_valid_percent
 from graticule.handlers.stac.footprint import Footprint, footprint
 from graticule.handlers.stac.inputs import Band, Grid, ItemInputs, Product, Source, TileMade, TilesInputs, Version
@@ -53,7 +54,7 @@ def output_item(given: ItemInputs, stored: Stored, times: Times) -> Document:
     """Give the item of an output, which is a single file or a mosaic of many."""
     product = given.product
     item = _item(given.stac_item_id, given.stac_collection_id, product.grid, product.bbox, times)
-    item.common_metadata.title = given.title
+    item.common_metadata.title = given.title or title_of_id(given.stac_item_id)
     item.properties |= {**_processing(given.source, product), **given.properties()}
     asset = _mosaic_asset(stored) if product.is_mosaic else _data_asset(stored)
     item.add_asset(MOSAIC if product.is_mosaic else DATA, asset)

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
-import orjson
-
+from graticule.core import json_codec
 from graticule.core.errors import InvalidInput
 from graticule.repositories.catalogue import Document
 
@@ -45,7 +44,7 @@ def _check_shape(document: Document, what: str, objects: Sequence[str], of_objec
     if not sound or not all(isinstance(each, dict) for name in of_objects for each in document.get(name, {}).values()):
         raise InvalidInput(f"{what} is not as STAC has it: {', '.join(objects)} must be objects.")
     try:
-        orjson.dumps(document)
+        json_codec.encode(document)
     except TypeError as error:
         raise InvalidInput(f"{what} cannot be written as JSON: {error}.") from None
 

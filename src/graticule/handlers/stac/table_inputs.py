@@ -83,6 +83,11 @@ class TableInputs(Registering):
         return self.service_url("features", "collections/features/items")
 
     @property
+    def download_url(self) -> str | None:
+        """Where the service has all features in one file."""
+        return self.service_url("features", "collections/features/download.geojson")
+
+    @property
     def vector_tilejson_url(self) -> str | None:
         """Where the service describes vector tiles of the features."""
         return self.service_url("features", "collections/features/tiles/WebMercatorQuad/tilejson.json")

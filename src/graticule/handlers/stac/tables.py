@@ -8,6 +8,7 @@ from pystac import Asset, Item, Link, MediaType
 from pystac.extensions.projection import ProjectionExtension
 from pystac.extensions.table import Column, TableExtension
 
+from graticule.core.asset_names import title_of_id
 from graticule.handlers.stac.footprint import box_footprint
 from graticule.handlers.stac.items import Document, Stored, Times, describe_file, document_of, named_crs, new_item
 from graticule.handlers.stac.table_inputs import TableInputs
@@ -20,7 +21,7 @@ FEATURES: Final = "features"
 ASSETS: Final[dict[str, Document]] = {
     GEOPARQUET: {"title": "GeoParquet", "type": "application/vnd.apache.parquet", "roles": ["data"]},
     PMTILES: {"title": "Vector tiles (PMTiles)", "type": "application/vnd.pmtiles", "roles": ["data"]},
-    FEATURES: {"title": "Features (OGC API)", "type": MediaType.GEOJSON.value, "roles": ["data"]},
+    FEATURES: {"title": "All features (GeoJSON)", "type": MediaType.GEOJSON.value, "roles": ["data"]},
 }
 SERVICE: Final = "http://www.opengis.net/def/rel/ogc/1.0/items"  # `items` itself belongs to the STAC API
 WORLD: Final = (-180.0, 180.0)
@@ -32,7 +33,7 @@ def table_item(given: TableInputs, stored: Mapping[str, Stored], times: Times) -
     """Give the item of a table, with the files that were made beside it."""
     place = box_footprint(given.bbox)
     item = new_item(given.stac_item_id, given.stac_collection_id, place, times)
-    item.common_metadata.title = given.title
+    item.common_metadata.title = given.title or title_of_id(given.stac_item_id)
     item.properties |= {
         "processing:lineage": _lineage(given),
         "processing:software": software(),
@@ -82,19 +83,19 @@ def _column(column: SourceColumn) -> Column:
 def _lineage(given: TableInputs) -> str:
     """Tell in sentences what was made of what. An address loses its query, which may hold a signature."""
     source, table = given.source, given.table
-    told = f"Made from {source.source.partition('?')[0]} (SHA-256 {source.content_hash}), layer {source.opening.layer}"
-    if source.opening.crs != given.crs:
-        told += f", by a reprojection from {named_crs(source.opening.crs)} to {given.crs}"
+    told = f"Made from {source.source.partition('?')[0]} (SHA-256 {source.content_hash}), layer {source.layer_name}"
+    if others := {opening.crs: None for opening in source.openings if opening.crs != given.crs}:
+        told += f", by a reprojection from {', '.join(map(named_crs, others))} to {given.crs}"
     done = {"repaired": table.repaired, "divided at the antimeridian": table.divided}
     return f"{told}." + "".join(f" Geometries that were {what}: {count}." for what, count in done.items() if count)
 
 
 def _lead_to_service(item: Item, given: TableInputs) -> None:
     """Lead to the features service; without files that is all there is to open."""
-    if given.items_url is None or given.vector_tilejson_url is None:
+    if given.items_url is None or given.download_url is None or given.vector_tilejson_url is None:
         return
     kind = ASSETS[FEATURES]
     if not item.assets:
-        item.add_asset(FEATURES, Asset(given.items_url, media_type=kind["type"], roles=kind["roles"]))
-    item.add_link(Link(SERVICE, given.items_url, media_type=kind["type"], title=kind["title"]))
+        item.add_asset(FEATURES, Asset(given.download_url, media_type=kind["type"], roles=kind["roles"]))
+    item.add_link(Link(SERVICE, given.items_url, media_type=kind["type"], title="Features (OGC API)"))
     item.add_link(Link("tilejson", given.vector_tilejson_url, media_type=MediaType.JSON, title="Vector tiles"))

@@ -5,10 +5,10 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, Final
 
-import orjson
 from azure.servicebus import ServiceBusReceivedMessage
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
+from graticule.core import json_codec
 from graticule.core.errors import InvalidInput
 from graticule.core.ids import TaskId
 from graticule.core.models.fields import TaskKey
@@ -47,7 +47,7 @@ def outgoing(task: UnsentTask, now: datetime, seconds: int, *, with_params: bool
     document: dict[str, Any] = {name: getattr(task, name) for name in _TRAVELS}
     document["params"] = task.params if with_params else None
     return encoded(
-        orjson.dumps(document),
+        json_codec.encode(document),
         message_id=message_id(task.task_id),
         correlation_id=task.job_id,
         subject=task.handler,

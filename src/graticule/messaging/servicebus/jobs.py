@@ -7,6 +7,7 @@ from typing import Any, Final
 import orjson
 from azure.servicebus import ServiceBusReceivedMessage
 
+from graticule.core import json_codec
 from graticule.core.errors import InvalidInput
 from graticule.core.models import JobMessage
 from graticule.messaging.servicebus.documents import body_of
@@ -31,8 +32,8 @@ def job_message(received: ServiceBusReceivedMessage, queue: str, now: datetime) 
 def _body(received: ServiceBusReceivedMessage) -> dict[str, Any]:
     """Give what a message says, if that can be stored."""
     try:
-        body = orjson.loads(body_of(received))
-        written = orjson.dumps(body)
+        body = json_codec.decode(body_of(received))
+        written = json_codec.encode(body)
     except orjson.JSONDecodeError:
         raise InvalidInput("The message is not JSON.") from None
     except orjson.JSONEncodeError:

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import orjson
 
+from graticule.core import json_codec
 from graticule.core.backoff import Backoff
 from graticule.core.errors import ConfigurationError, Conflict, GraticuleError
 from graticule.handlers.catalogue import Check, Found, PrefixHold
@@ -132,7 +133,7 @@ def _parts(items: Sequence[Document]) -> Iterator[list[orjson.Fragment]]:
     """Divide items into what one request can carry."""
     part: list[orjson.Fragment] = []
     size = 0
-    for text in map(orjson.dumps, items):
+    for text in map(json_codec.encode, items):
         if part and (len(part) == MOST_ITEMS or size + len(text) > MOST_BYTES):
             yield part
             part, size = [], 0

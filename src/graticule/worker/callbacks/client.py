@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeVar
 
 import httpx
-import orjson
 
+from graticule.core import json_codec
 from graticule.core.backoff import Backoff
 from graticule.core.errors import Conflict, InvalidInput, Unavailable
 from graticule.core.ids import WorkerId
@@ -39,7 +39,7 @@ class CallbackClient:
     async def report(self, path: str, message: TaskMessage, content: Mapping[str, Any]) -> bool:
         """Tell something of a task; False when it is no longer this worker's."""
         told = {"job_id": message.job_id, "node_id": message.node_id, **self.subject(message), **content}
-        answer = await self._asked("POST", path, content=orjson.dumps(told))
+        answer = await self._asked("POST", path, content=json_codec.encode(told))
         if answer.status_code == 404:
             return False
         receipt = _document(answer)
@@ -48,7 +48,7 @@ class CallbackClient:
     async def ask(self, path: str, content: Mapping[str, Any]) -> Any:
         """Ask for something; None when there is nothing to answer."""
         return _document(
-            await self._asked("POST", path, content=orjson.dumps({"worker_id": self.worker_id, **content}))
+            await self._asked("POST", path, content=json_codec.encode({"worker_id": self.worker_id, **content}))
         )
 
     async def find(self, path: str, **parameters: str) -> Any:
@@ -97,7 +97,7 @@ async def patiently(ask: Callable[[], Awaitable[T]]) -> T:
 def _document(answer: httpx.Response) -> Any:
     if answer.status_code == 404:  # the path, and not what was asked for: an orchestrator of an earlier release
         raise Unavailable("The orchestrator does not know this callback.", hint="Upgrade orchestrators before workers.")
-    return None if answer.status_code == 204 else orjson.loads(answer.content)
+    return None if answer.status_code == 204 else json_codec.decode(answer.content)
 
 
 def _detail(answer: httpx.Response) -> str:

@@ -28,6 +28,7 @@ from graticule.handlers.vector.exporting import Export
 from graticule.handlers.vector.registration import output_hash
 
 ITEMS = f"/features/{'a' * 32}/collections/features/items?version=1"
+DOWNLOAD = f"/features/{'a' * 32}/collections/features/download.geojson?version=1"
 
 
 def _item(**more: Any) -> dict[str, Any]:
@@ -78,7 +79,7 @@ def test_files_are_assets_and_the_service_is_linked() -> None:
 
 
 def test_without_files_the_service_is_the_asset() -> None:
-    assert _item()["assets"] == {"features": {"href": ITEMS, "type": "application/geo+json", "roles": ["data"]}}
+    assert _item()["assets"] == {"features": {"href": DOWNLOAD, "type": "application/geo+json", "roles": ["data"]}}
     direct = _item(asset_id=None, stac_item_id=None, stac_collection_id=None, blob_prefix=None)
     assert (direct["assets"], len(direct["links"])) == ({}, 1)
     assert re.fullmatch("direct-bronze-parcels-[0-9a-f]{8}-parcels_v1", direct["id"])
