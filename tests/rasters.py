@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 import rasterio
+import rasterio.shutil
 from affine import Affine
 from numpy.typing import NDArray
 from rasterio.enums import ColorInterp
@@ -95,4 +96,22 @@ def make_raster(path: Path, name: str, *, width: int = 300, height: int = 260, *
             dataset.colorinterp = kind.colorinterp
         if kind.colormap is not None:
             dataset.write_colormap(1, dict(kind.colormap))
+    return path
+
+
+def write_with_nodata(path: Path, data: NDArray[Any], nodata: int, **profile: Any) -> Path:
+    """Write integers of 64 bits with their nodata value, which rasterio itself would round to a double."""
+    plain, described = path.with_suffix(".plain.tif"), path.with_suffix(".vrt")
+    count, height, width = data.shape
+    options = {"crs": "EPSG:4326", "transform": Affine(0.01, 0, 10, 0, -0.01, 50), **profile}
+    with rasterio.open(
+        plain, "w", driver="GTiff", count=count, height=height, width=width, dtype=data.dtype, **options
+    ) as dataset:
+        dataset.write(data)
+    rasterio.shutil.copy(plain, described, driver="VRT")
+    tag = f"<NoDataValue>{nodata}</NoDataValue><ColorInterp>"
+    described.write_text(described.read_text().replace("<ColorInterp>", tag))
+    rasterio.shutil.copy(described, path, driver="GTiff")
+    plain.unlink()
+    described.unlink()
     return path

@@ -5,7 +5,7 @@ import string
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from graticule.repositories.queries import load_queries
@@ -20,6 +20,15 @@ SMALLEST: Final = -(2**63)
 SMALL_LETTERS: Final = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 CRS_TABLE: Final = "gpkg_spatial_ref_sys"
 COMPUTED: Final = 2  # how a column that is worked out when it is read is told from others
+
+
+class CrsDefinition(NamedTuple):
+    """A text of a CRS: the number of its row, the code that the row has for it, and the column of the text."""
+
+    srs_id: int
+    code: str
+    column: str
+    text: bytes
 
 
 class Geopackage:
@@ -41,12 +50,24 @@ class Geopackage:
         listed = self._database.execute(QUERIES["list_layers"])
         return [str(name) for (name,) in listed.fetchmany(MOST_LAYERS)]
 
-    def crs_definitions(self) -> Iterator[bytes]:
-        """Give the texts of all CRSs that it has."""
+    def other_contents(self) -> list[tuple[str, str]]:
+        """Return what it lists besides vector layers: the name of each table, and what it holds."""
+        listed = self._database.execute(QUERIES["list_others"])
+        return [(str(name), str(kind)) for name, kind in listed.fetchmany(MOST_LAYERS)]
+
+    def has_rows(self, table: str) -> bool:
+        """Whether there is anything in a table."""
+        query = QUERIES["has_rows"].format(table=quoted(table))
+        return bool(self._database.execute(query).fetchone()[0])
+
+    def crs_definitions(self) -> Iterator[CrsDefinition]:
+        """Return the texts of all CRSs that it has."""
         columns = [name for name, *_ in self._columns(CRS_TABLE) if folded(name).startswith("definition")]
         for column in columns:
-            query = QUERIES["list_texts"].format(table=quoted(CRS_TABLE), column=quoted(column))
-            yield from (text for (text,) in self._database.execute(query))
+            for srs_id, *authority, text in self._database.execute(
+                QUERIES["list_crs_texts"].format(column=quoted(column))
+            ):
+                yield CrsDefinition(srs_id, ":".join(map(str, authority)), column, text)
 
     def has_computed_columns(self, table: str) -> bool:
         """Tell whether a column of a table is worked out when it is read."""
@@ -84,6 +105,19 @@ class Geopackage:
     def _number(self, query: str, **values: int) -> int | None:
         found = self._database.execute(query, values).fetchone()
         return None if found is None else int(found[0])
+
+
+def replace_definitions(texts: list[tuple[CrsDefinition, str]]) -> str:
+    """Return statements that replace definitions of CRSs for one connection; the file is not changed."""
+    changes = [
+        QUERIES["replace_crs_text"].format(column=quoted(each.column), text=_literal(text), srs_id=int(each.srs_id))
+        for each, text in texts
+    ]
+    return ";\n".join([QUERIES["shadow_crs_table"], *changes])
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def folded(name: str) -> str:

@@ -17,6 +17,7 @@ from graticule.core.models.engine import JobPurpose
 from graticule.repositories.catalogue import CatalogueRepository
 from graticule.repositories.database import Connection, Database
 from graticule.repositories.errors import domain_errors
+from graticule.repositories.overviews import OVERVIEW_COMMENT, overview_name
 from graticule.repositories.queries import load_queries
 
 QUERIES = load_queries("publications.sql")
@@ -140,9 +141,10 @@ class PublicTables:
             return [row["name"] for row in await cursor.fetchall()]
 
     async def drop(self, names: Sequence[str]) -> None:
-        """Drop copies."""
+        """Drop copies, with their prepared tiles."""
         for name in names:
             await self._run("drop_copy", copy=sql.Identifier(COPIES, name))
+            await self._run("drop_copy", copy=sql.Identifier(COPIES, overview_name(name)))
 
     def _comment(self) -> str:
         """Begin the comment by which a copy is found; the public reads it."""
@@ -159,8 +161,22 @@ class PublicTables:
             await self._run("index_geometry", copy=aside, column=sql.Identifier(column))
         await self._run("analyze_copy", copy=aside)
         await self._run("comment_on_copy", copy=aside, comment=sql.Literal(comment))
-        await self._run("drop_copy", copy=sql.Identifier(COPIES, name))  # from here on, readers wait
+        await self.drop([name])  # from here on, readers wait
         await self._run("name_copy", copy=aside, name=sql.Identifier(name))
+        await self._copy_overview(name, comment)
+
+    async def _copy_overview(self, name: str, comment: str) -> None:
+        """Copy the prepared tiles of a table, if it has some."""
+        tiles = overview_name(name)
+        copy, original = sql.Identifier(COPIES, tiles), sql.Identifier(ORIGINALS, tiles)
+        tables = {"overview": _quoted(ORIGINALS, tiles), "table": _quoted(ORIGINALS, name)}
+        found = await self._row("find_overview", **tables) or {}
+        if not found["is_current"]:
+            return
+        await self._run("make_copy", copy=copy, original=original)
+        await self._run("fill_copy", copy=copy, original=original)
+        await self._run("add_key", copy=copy, columns=sql.SQL("z, x, y"))
+        await self._run("comment_on_copy", copy=copy, comment=sql.Literal(OVERVIEW_COMMENT + comment))
 
     async def _size(self, name: str) -> int:
         state = await self._row("state_of_copy", table=_quoted(COPIES, name)) or {}

@@ -55,6 +55,12 @@ WHERE original.oid IS NOT NULL;
 -- name: comment_of_table
 SELECT to_regclass(%(table)s) IS NOT NULL AS is_there, obj_description(to_regclass(%(table)s), 'pg_class') AS comment;
 
+-- name: find_overview
+-- Whether there are prepared tiles of a table as it is: an older release replaces the table without them.
+SELECT obj_description(to_regclass(%(overview)s), 'pg_class')
+       IS NOT DISTINCT FROM 'Tiles. ' || obj_description(to_regclass(%(table)s), 'pg_class')
+       AND to_regclass(%(overview)s) IS NOT NULL AS is_current;
+
 -- name: make_copy
 -- It is only read: it needs neither defaults nor sequences.
 CREATE TABLE {copy} (

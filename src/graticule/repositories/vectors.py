@@ -14,6 +14,7 @@ from graticule.core.errors import Conflict, InvalidInput, NotFound, Unavailable
 from graticule.core.ids import JobId
 from graticule.repositories.database import Connection
 from graticule.repositories.errors import domain_errors
+from graticule.repositories.overviews import OVERVIEW_COMMENT, OverviewBuilder, OverviewSource, overview_name
 from graticule.repositories.queries import Queries, load_queries
 from graticule.repositories.tasks import Delivery
 
@@ -139,6 +140,7 @@ class VectorRepository(_Tables):
         self._job_id = job_id
         self._staging = f"staging_{job_id}"
         self._ledger = f"staging_{job_id}_chunks"
+        self._overview = f"staging_{job_id}_overview"
 
     # Staging
 
@@ -162,7 +164,7 @@ class VectorRepository(_Tables):
         state = await self._tables()
         if state["is_staged"] and state["staging_comment"] == comment:
             return False
-        await self._drop(self._staging, self._ledger)
+        await self._drop(self._staging, self._ledger, self._overview)
         columns = [sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(kind)) for name, kind in table.columns.items()]
         await self._run(
             "create_staging",
@@ -217,6 +219,22 @@ class VectorRepository(_Tables):
         """Index the geometries, if that is not done; this may go on beside the other index."""
         await self._index("index_geometry", f"{self._staging}_geom", table.geometry)
 
+    def overview_builder(self, table: FeatureTable) -> OverviewBuilder:
+        """Return what prepares tiles of the staging table, in a transaction that ends with `keep_overview`."""
+        attributes = [table.feature_id, *(name for name in table.columns if name != table.geometry)]
+        source = OverviewSource(SCHEMA, self._staging, table.feature_id, table.geometry, attributes)
+        return OverviewBuilder(self._connection, self._job_id, source)
+
+    async def has_overview(self) -> bool:
+        """Return whether an attempt has prepared the tiles already."""
+        return bool((await self._tables())["has_overview"])
+
+    async def keep_overview(self) -> None:
+        """Mark the prepared tiles as those of this job, and hide them until they are published with the table."""
+        overview = _identifier(self._overview)
+        await self._run("hide", table=overview)
+        await self._run("comment", table=overview, comment=sql.Literal(f"Staging of job {self._job_id}, tiles."))
+
     async def complete(self, described: Description) -> bool:
         """Make the staging table all that a live one is, but for its name; False when there is none."""
         await self._run("lock_staging", job_id=self._job_id)
@@ -231,9 +249,17 @@ class VectorRepository(_Tables):
             await self._run("comment_on_column", column=place, comment=sql.Literal(field))
         comment = f"{self._made_by()} {described.sentence}"
         await self._run("comment", table=staging, comment=sql.Literal(comment))
+        if state["has_overview"]:
+            await self._complete_overview(comment, f"features_{state['staging_oid']}_tiles")
         await self._run("analyze", table=staging)
         await self._drop(self._ledger)
         return True
+
+    async def _complete_overview(self, comment: str, key: str) -> None:
+        overview = _identifier(self._overview)
+        await self._run("rename_index", index=_identifier(f"{self._overview}_pkey"), name=sql.Identifier(key))
+        await self._run("comment", table=overview, comment=sql.Literal(OVERVIEW_COMMENT + comment))
+        await self._run("analyze", table=overview)
 
     async def swap(self, name: str) -> bool:
         """Put the staging table in the place of the live one; False when that is being read for too long.
@@ -245,8 +271,12 @@ class VectorRepository(_Tables):
             async with self._waiting_briefly():
                 await self._run("lock_name", name=name)
                 await self._run("show", table=staging)
-                await self._drop(name)  # from here on, readers wait
+                await self._drop(name, overview_name(name))  # from here on, readers wait
                 await self._run("rename", table=staging, name=sql.Identifier(name))
+                if await self.has_overview():
+                    await self._run("show", table=_identifier(self._overview))
+                    tiles = sql.Identifier(overview_name(name))
+                    await self._run("rename", table=_identifier(self._overview), name=tiles)
         except Held:
             return False
         except Conflict as error:
@@ -286,6 +316,7 @@ class VectorRepository(_Tables):
 
     async def _tables(self, live: str = "") -> dict[str, Any]:
         names = {"staging": self._staging, "ledger": self._ledger, "live": live or self._staging}
+        names["overview"] = self._overview
         return await self._run("find_tables", **{part: _quoted(name) for part, name in names.items()})
 
     async def _check_staged(self) -> None:

@@ -22,6 +22,7 @@ SELECT pg_advisory_xact_lock_shared(hashtextextended('graticule staging ' || %(j
 SELECT to_regclass(%(staging)s) IS NOT NULL AND to_regclass(%(ledger)s) IS NOT NULL AS is_staged,
        obj_description(to_regclass(%(staging)s), 'pg_class') AS staging_comment,
        to_regclass(%(staging)s)::oid AS staging_oid,
+       to_regclass(%(overview)s) IS NOT NULL AS has_overview,
        obj_description(to_regclass(%(live)s), 'pg_class') AS live_comment;
 
 -- name: drop_table

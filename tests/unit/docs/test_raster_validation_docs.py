@@ -5,9 +5,11 @@ import json
 from tests.unit.docs.pages import blocks, code, codes, page, table
 
 from graticule.core.validation import MOST_FACT_BYTES
+from graticule.handlers import zip_archive
 from graticule.handlers.findings import Finding
-from graticule.handlers.raster import examination, inspection, sampling, tiff_layout, validation
+from graticule.handlers.raster import conversion, examination, inspection, sampling, sandbox, tiff_layout, validation
 from graticule.handlers.raster.file_kinds import ACCEPTED
+from graticule.handlers.raster.selection import SourceSelection
 from graticule.handlers.raster.validation_codes import HOW_TO_FIX, Code, severity_of
 
 PAGE = page("raster_validation.md")
@@ -29,13 +31,23 @@ def test_the_limits() -> None:
     told = {row[0]: row[1] for row in table(PAGE, "| limit | value |")}
     assert told == {
         "pixels on a side": f"{examination.LONGEST_SIDE:,}",
-        "a pixel of all bands": f"{inspection.MOST_PIXEL_BYTES} bytes",
+        "bands": f"{inspection.MAX_BANDS:,}",
         "pixels without compression": f"{examination.MOST_RAW_BYTES // 1024**3} GiB",
         "a block of all bands": f"{examination.MOST_BLOCK_BYTES // MEBIBYTE} MiB",
         "a bomb": f"over {examination.BOMB_ABOVE_BYTES // 1024**3} GiB of pixels, "
         f"and over {examination.BOMB_RATIO} times the size of the file",
+        "pixels of a file that is converted": f"{conversion.MAX_RAW_BYTES // 1024**3} GiB",
+        "files in an archive": f"{zip_archive.MAX_ENTRIES:,}",
+        "what is unpacked": f"{zip_archive.MAX_BYTES // 1024**3} GiB, and {zip_archive.MAX_RATIO} times the archive's "
+        f"size; {zip_archive.FREE_BYTES // 1024**2} MiB are always allowed",
         "memory of the task": f"{validation.MEMORY_LIMIT_MB} MiB",
+        "memory of a conversion": f"{sandbox.MEMORY_BYTES // MEBIBYTE} MiB",
     }
+
+
+def test_the_options() -> None:
+    told = {name.strip(" `)") for row in table(PAGE, "| option | for |") for name in row[0].split("(or")}
+    assert told == {*SourceSelection.model_fields, "subdataset"}
 
 
 def test_the_numbers_and_names() -> None:

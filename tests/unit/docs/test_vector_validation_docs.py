@@ -5,21 +5,16 @@ import json
 from tests.unit.docs.pages import blocks, code, page, table
 
 from graticule.core.validation import MOST_FACT_BYTES, ValidationReport
-from graticule.handlers.findings import Severity
+from graticule.handlers import zip_archive
 from graticule.handlers.vector import validation
 from graticule.handlers.vector.examining import chunks, report, scanning
 from graticule.handlers.vector.preparing import wkb
-from graticule.handlers.vector.rejecting import HOW_TO_FIX, Code
-from graticule.handlers.vector.sources import archive, ogr, opening
+from graticule.handlers.vector.rejecting import HOW_TO_FIX, Code, severity_of
+from graticule.handlers.vector.sources import archive, choosing, ogr, opening, topojson, xml_source
 from graticule.handlers.vector.sources.options import SourceOptions
-from graticule.handlers.vector.sources.source import TABLE_ENDINGS, Kind
+from graticule.handlers.vector.sources.source import MAX_BYTES, TABLE_ENDINGS, Kind
 
 PAGE = page("vector_validation.md")
-OURS = "Nothing is to be done:"
-
-
-def severity_of(each: Code) -> Severity:
-    return Severity.FIX if HOW_TO_FIX[each].startswith(OURS) else Severity.REJECT
 
 
 def test_every_code_is_told() -> None:
@@ -45,13 +40,16 @@ def test_the_limits() -> None:
     told = {row[0]: row[1] for row in table(PAGE, "| limit | value |")}
     assert told == {
         "fields": f"{opening.MOST_FIELDS:,}",
+        "layers that become one table": f"{choosing.MAX_MERGED}",
         "characters of a field's name": f"{report.LONGEST_FIELD:,}",
         "levels of a geometry collection": f"{wkb.DEEPEST}",
-        "a KML file": f"{opening.MOST_KML_BYTES // 1024**2} MiB",
+        "a KML or TopoJSON file": f"{MAX_BYTES[Kind.KML] // 1024**2} MiB",
+        "points of a TopoJSON file": f"{topojson.MAX_POINTS:,}",
+        "levels of XML elements": f"{xml_source.MAX_DEPTH}",
         "a feature": f"{ogr.BATCH_BYTES // 1024**2} MiB",
-        "files in an archive": f"{archive.MOST_ENTRIES:,}",
-        "what is unpacked": f"{archive.MOST_BYTES // 1024**3} GiB, and {archive.MOST_RATIO} times the archive's size; "
-        f"{archive.FREE_BYTES // 1024**2} MiB are always allowed",
+        "files in an archive": f"{zip_archive.MAX_ENTRIES:,}",
+        "what is unpacked": f"{zip_archive.MAX_BYTES // 1024**3} GiB, and {zip_archive.MAX_RATIO} times the archive's "
+        f"size; {zip_archive.FREE_BYTES // 1024**2} MiB are always allowed",
         "memory of the task": f"{validation.MEMORY_LIMIT_MB} MiB",
     }
 

@@ -15,6 +15,7 @@ from graticule.services.workflow_library import compile_file, shipped_folder
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 OPTIONS: dict[str, Any] = {
     "layer": "parcels",
+    "layers": "all",
     "source_crs": "EPSG:25832",
     "target_crs": "EPSG:3857",
     "encoding": "CP1252",

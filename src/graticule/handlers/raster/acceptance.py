@@ -1,9 +1,26 @@
 """Whether GDAL may see a file at all, by its first bytes: nothing but what is known and harmless."""
 
+from typing import Final
+
 from graticule.handlers.findings import Rejected
-from graticule.handlers.raster.file_kinds import ARCHIVE, NETCDF, REFERENCE, TIFF, FileKind, first_directory, kind_of
+from graticule.handlers.raster.file_kinds import (
+    ARCHIVE,
+    HDF4,
+    NETCDF,
+    REFERENCE,
+    TIFF,
+    FileKind,
+    first_directory,
+    kind_of,
+)
 from graticule.handlers.raster.netcdf_header import longest_dimension
 from graticule.handlers.raster.validation_codes import Code, finding
+
+_REFUSED: Final = {
+    REFERENCE: Code.VRT_NOT_ACCEPTED,
+    ARCHIVE: Code.ARCHIVE_NOT_ACCEPTED,
+    HDF4: Code.HDF4_NOT_ACCEPTED,
+}
 
 
 def accepted_kind(head: bytes) -> FileKind:
@@ -13,8 +30,7 @@ def accepted_kind(head: bytes) -> FileKind:
     kind = kind_of(head)
     if kind is None:
         raise Rejected([finding(Code.NOT_A_RASTER, "It is of no known raster format.", "first bytes")])
-    if kind in {REFERENCE, ARCHIVE}:
-        code = Code.ARCHIVE_NOT_ACCEPTED if kind is ARCHIVE else Code.VRT_NOT_ACCEPTED
+    if (code := _REFUSED.get(kind)) is not None:
         raise Rejected([finding(code, f"It is {kind.name}.", "first bytes")])
     return kind
 

@@ -13,8 +13,11 @@ from graticule.handlers.raster.opening import GDAL_ERRORS
 
 _SMALLEST_PIXEL_METRES: Final = 0.001
 _METRES_OF_A_DEGREE: Final = 111_320.0
-_FAR_OUTSIDE_DEGREES: Final = 15.0
-_SLACK_DEGREES: Final = 1.0  # a global grid may reach half a pixel beyond the pole
+_DEGREES_OF_A_RADIAN: Final = 57.29577951308232
+_MAX_SLACK_DEGREES: Final = 10.0
+AREA_TOLERANCE_DEGREES: Final = 5.0
+_SLACK_DEGREES: Final = 1.0  # or a pixel, if that is more: global grids reach half a pixel beyond the poles
+_UTM_LATITUDE: Final = 84.0  # to the north and to the south, for either kind of zone
 
 
 class Bounds(NamedTuple):
@@ -50,19 +53,20 @@ def absurdity(crs: CRS, transform: Affine, bounds: Bounds, world: Bounds | None)
         return "Its position is not finite."
     if transform.is_degenerate:
         return "Its pixels have no size."
-    if crs.is_geographic and (outside := _outside_of_the_earth(crs, bounds)):
+    if crs.is_geographic and (outside := _outside_of_the_earth(crs, transform, bounds)):
         return outside
     if world is None:
         return "Its bounds lie where its CRS knows no place on the earth."
     if _pixel_metres(crs, transform) < _SMALLEST_PIXEL_METRES:
         return "Its pixels are smaller than a millimetre: the coordinates may be of another CRS."
-    return _far_from_its_crs(crs, world)
+    return None
 
 
-def _outside_of_the_earth(crs: CRS, bounds: Bounds) -> str | None:
-    _, factor = crs.units_factor  # radians of a unit
-    degrees = [value * factor * 57.29577951308232 for value in bounds]
-    slack = _SLACK_DEGREES
+def _outside_of_the_earth(crs: CRS, transform: Affine, bounds: Bounds) -> str | None:
+    unit = crs.units_factor[1] * _DEGREES_OF_A_RADIAN
+    degrees = [value * unit for value in bounds]
+    slack = max(_SLACK_DEGREES, *(abs(side) * unit for side in (transform.a, transform.e)))
+    slack = min(slack, _MAX_SLACK_DEGREES)
     if degrees[1] < -90 - slack or degrees[3] > 90 + slack:
         return "Its latitudes go beyond the poles."
     if degrees[0] < -360 - slack or degrees[2] > 540 + slack or degrees[2] - degrees[0] > 360 + 2 * slack:
@@ -73,19 +77,20 @@ def _outside_of_the_earth(crs: CRS, bounds: Bounds) -> str | None:
 def _pixel_metres(crs: CRS, transform: Affine) -> float:
     smallest = min(hypot(transform.a, transform.d), hypot(transform.b, transform.e))
     _, factor = crs.units_factor
-    return float(smallest * (factor * 57.29577951308232 * _METRES_OF_A_DEGREE if crs.is_geographic else factor))
+    return float(smallest * (factor * _DEGREES_OF_A_RADIAN * _METRES_OF_A_DEGREE if crs.is_geographic else factor))
 
 
-def _far_from_its_crs(crs: CRS, world: Bounds) -> str | None:
-    """A CRS is made for an area; far from it, its numbers mean nothing."""
+def is_outside_area_of_use(crs: CRS, world: Bounds) -> bool:
+    """Return whether a raster lies outside the area that its CRS is made for.
+
+    UTM zones count as those of both hemispheres: scenes of the south often come in a northern zone.
+    """
     area = _area_of_use(crs)
     if area is None or not crs.is_projected:
-        return None
-    around = _FAR_OUTSIDE_DEGREES
+        return False
+    around = AREA_TOLERANCE_DEGREES
     is_beside = all(east < area.west - around or west > area.east + around for west, east in _spans(world, area))
-    if is_beside or world.north < area.south - around or world.south > area.north + around:
-        return "It lies far outside of the area for which its CRS is made."
-    return None
+    return is_beside or world.north < area.south - around or world.south > area.north + around
 
 
 def _spans(world: Bounds, area: Bounds) -> Sequence[tuple[float, float]]:
@@ -99,9 +104,11 @@ def _area_of_use(crs: CRS) -> Bounds | None:
     if authority is None:
         return None
     try:
-        area = pyproj.CRS.from_authority(*authority).area_of_use
+        known = pyproj.CRS.from_authority(*authority)
     except pyproj.exceptions.CRSError:
         return None
+    area = known.area_of_use
     if area is None:
         return None
-    return Bounds(area.west, area.south, area.east if area.west <= area.east else area.east + 360, area.north)
+    south, north = (-_UTM_LATITUDE, _UTM_LATITUDE) if known.utm_zone else (area.south, area.north)
+    return Bounds(area.west, south, area.east if area.west <= area.east else area.east + 360, north)

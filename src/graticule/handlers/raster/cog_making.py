@@ -14,9 +14,10 @@ from graticule.handlers.context import ProcessContext
 from graticule.handlers.outputs.staging import COGS, final_path, prefix_for, staged_path, stem_of
 from graticule.handlers.raster import tiff_layout
 from graticule.handlers.raster.cog.encoding import STORAGE_TIERS, Encoding
-from graticule.handlers.raster.cog.profile import BLOCK_SIZE, CogProfile
+from graticule.handlers.raster.cog.profile import BLOCK_SIZE, CogProfile, block_size_for
 from graticule.handlers.raster.cogs import CreateCog
 from graticule.handlers.raster.grid import OutputGrid, output_grid
+from graticule.handlers.raster.inspection import pixel_bytes
 from graticule.handlers.raster.opening import gdal_environment, open_raster
 from graticule.handlers.raster.options import CACHE_MB, OutputOptions, cpu_count
 from graticule.handlers.raster.pixels import Box
@@ -39,7 +40,7 @@ from graticule.handlers.raster.warp import lies_on, nodata_of
 from graticule.telemetry import span
 
 MOST_THREADS: Final = 8  # each has pixels of its own in memory
-_READ_AT_ONCE: Final = 8 * BLOCK_SIZE  # columns that are read only to be counted
+_READ_AT_ONCE: Final = 8  # blocks in a row that are read only to be counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +68,12 @@ def made_cog(ctx: ProcessContext, params: CreateCog) -> JsonValue:
     prefix = params.blob_prefix or prefix_for(params.source)
     name = f"{COGS}/{stem_of(params.source)}.tif"
     final, staged = final_path(ctx.storage, prefix, name), staged_path(ctx.storage, ctx.job_id, name)
-    with unchanged(ctx.storage, params.source, params.source_etag) as opened, gdal_environment(CACHE_MB):
+    with (
+        unchanged(ctx.storage, params.source, params.source_etag, params.prepared) as opened,
+        gdal_environment(CACHE_MB),
+    ):
         plan = _plan(opened, output_options(params))
-        blob = ctx.storage.source(params.source).blob if plan.is_made else None
+        blob = params.prepared or ctx.storage.source(params.source).blob if plan.is_made else None
         made = _rendered(ctx, plan, staged) if blob is None else _copied(ctx, plan, blob, staged)
     grid = plan.rendering.grid
     return {
@@ -109,7 +113,8 @@ def _is_made(dataset: DatasetReader, grid: OutputGrid, options: OutputOptions, e
     if dataset.driver != "GTiff" or options.band_names or not lies_on(dataset, grid):
         return False
     compression = dataset.compression.name if dataset.compression else None
-    is_alike = compression == encoding.compression and set(dataset.block_shapes) == {(BLOCK_SIZE, BLOCK_SIZE)}
+    block = block_size_for(pixel_bytes(dataset))
+    is_alike = compression == encoding.compression and set(dataset.block_shapes) == {(block, block)}
     smallest = max(dataset.width, dataset.height) / max(dataset.overviews(1), default=1)
     return is_alike and smallest <= BLOCK_SIZE and tiff_layout.is_cog(dataset)
 
@@ -139,7 +144,7 @@ def _copied(ctx: ProcessContext, plan: Plan, blob: str, staged: str) -> Made:
 
 def _counted(ctx: ProcessContext, plan: Plan) -> list[BandStatistics]:
     grid, threads = plan.rendering.grid, _threads()
-    boxes = list(_boxes(grid))
+    boxes = list(_boxes(grid, plan.profile.block_size))
     with (
         span("gdal.statistics", width=grid.width, height=grid.height),
         readable_source(plan.rendering.opened),
@@ -159,10 +164,11 @@ def _read(source: Any, box: Box) -> None:
     source.read(box)  # and is counted; the pixels themselves are not needed
 
 
-def _boxes(grid: OutputGrid) -> Iterator[Box]:
-    for row in range(0, grid.height, BLOCK_SIZE):
-        for column in range(0, grid.width, _READ_AT_ONCE):
-            yield Box(column, row, min(_READ_AT_ONCE, grid.width - column), min(BLOCK_SIZE, grid.height - row))
+def _boxes(grid: OutputGrid, block: int) -> Iterator[Box]:
+    wide = _READ_AT_ONCE * block
+    for row in range(0, grid.height, block):
+        for column in range(0, grid.width, wide):
+            yield Box(column, row, min(wide, grid.width - column), min(block, grid.height - row))
 
 
 def _threads() -> int:

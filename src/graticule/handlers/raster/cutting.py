@@ -17,23 +17,28 @@ from rasterio.enums import MaskFlags
 from rasterio.io import DatasetReader, DatasetWriter
 from rasterio.windows import Window
 
+from graticule.core.errors import InvalidInput
 from graticule.handlers.answers import go_on
 from graticule.handlers.context import ProcessContext
 from graticule.handlers.outputs.staging import scratch_path
+from graticule.handlers.raster.cog.profile import block_size_for
 from graticule.handlers.raster.grid import OutputGrid
+from graticule.handlers.raster.inspection import pixel_bytes
+from graticule.handlers.raster.nodata import Number, exact_nodata
 from graticule.handlers.raster.opening import gdal_environment, open_raster
 from graticule.handlers.raster.options import CACHE_MB
 from graticule.handlers.raster.pixels import Box
 from graticule.handlers.raster.rendering import readable_source
 from graticule.handlers.raster.schemes import Scheme
 from graticule.handlers.raster.source import unchanged
-from graticule.handlers.raster.warp import Way, ways_back
+from graticule.handlers.raster.warp import Way, way_back
 from graticule.telemetry import span
 
 BLOCK: Final = 512
 LATTICE: Final = 32  # pixels of the output between two positions that are looked up in the source
 MARGIN: Final = 16  # source pixels around, for resampling that blends
-COLUMNS_AT_ONCE: Final = 8 * BLOCK
+MAX_EXACT_INTEGER: Final = 2**53
+BLOCKS_AT_ONCE: Final = 8
 
 
 def cut_pieces(ctx: ProcessContext, scheme_path: str) -> JsonValue:
@@ -45,7 +50,7 @@ def cut_pieces(ctx: ProcessContext, scheme_path: str) -> JsonValue:
     done = 0 if saved is None else int(str(saved.data["done"]))
     with (
         span("gdal.cut", pieces=len(paths) - done),
-        unchanged(ctx.storage, scheme.source, scheme.source_etag) as opened,
+        unchanged(ctx.storage, scheme.source, scheme.source_etag, scheme.prepared) as opened,
         gdal_environment(CACHE_MB),
         readable_source(opened),
         open_raster(opened) as dataset,
@@ -64,7 +69,7 @@ def source_window(dataset: DatasetReader, grid: OutputGrid, box: Box) -> Window 
     Between two positions that are looked up, the way bends by less than the step from the one to the other.
     """
     columns, rows = (_steps(*side) for side in ((box.column, box.width), (box.row, box.height)))
-    places = Way(grid, ways_back(dataset, grid)[0], dataset.transform).exact(*np.meshgrid(columns, rows))
+    places = Way(grid, way_back(dataset, grid), dataset.transform).exact(*np.meshgrid(columns, rows))
     with np.errstate(invalid="ignore"):
         known = np.isfinite(places[0]) & np.isfinite(places[1])
     if not known.any():
@@ -96,7 +101,7 @@ def _largest(steps: Any) -> float:
 def _cut(ctx: ProcessContext, dataset: DatasetReader, path: Path, window: Window | None) -> None:
     has_mask = dataset.mask_flag_enums[0] == [MaskFlags.per_dataset]
     with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=True), _piece(dataset, path) as piece:
-        for part in _parts(window):
+        for part in _parts(window, block_size_for(pixel_bytes(dataset))):
             go_on(ctx)
             piece.write(dataset.read(window=part), window=part)
             if has_mask:
@@ -105,6 +110,7 @@ def _cut(ctx: ProcessContext, dataset: DatasetReader, path: Path, window: Window
 
 @contextmanager
 def _piece(dataset: DatasetReader, path: Path) -> Iterator[DatasetWriter]:
+    block = block_size_for(pixel_bytes(dataset))
     with rasterio.open(
         path,
         "w",
@@ -115,16 +121,27 @@ def _piece(dataset: DatasetReader, path: Path) -> Iterator[DatasetWriter]:
         dtype=dataset.dtypes[0],
         crs=dataset.crs,
         transform=dataset.transform,
-        nodata=dataset.nodata,
+        nodata=_writable_nodata(dataset),
         tiled=True,
-        blockxsize=BLOCK,
-        blockysize=BLOCK,
+        blockxsize=block,
+        blockysize=block,
         interleave="pixel",
         sparse_ok=True,
         bigtiff="IF_SAFER",
     ) as piece:
         _describe(dataset, piece)
         yield piece
+
+
+def _writable_nodata(dataset: DatasetReader) -> Number | None:
+    """Return the nodata value, which rasterio writes as a double."""
+    nodata = exact_nodata(dataset)
+    if isinstance(nodata, int) and abs(nodata) > MAX_EXACT_INTEGER:
+        raise InvalidInput(
+            f"The nodata value {nodata} cannot be kept when the source is cut first.",
+            hint="Leave extract_first at false.",
+        )
+    return nodata
 
 
 def _describe(dataset: DatasetReader, piece: DatasetWriter) -> None:
@@ -141,10 +158,11 @@ def _describe(dataset: DatasetReader, piece: DatasetWriter) -> None:
         piece.write_colormap(1, dataset.colormap(1))
 
 
-def _parts(window: Window | None) -> Iterator[Window]:
+def _parts(window: Window | None, block: int) -> Iterator[Window]:
     if window is None:
         return
-    for row in range(window.row_off, window.row_off + window.height, BLOCK):
-        for column in range(window.col_off, window.col_off + window.width, COLUMNS_AT_ONCE):
-            width = min(COLUMNS_AT_ONCE, window.col_off + window.width - column)
-            yield Window(column, row, width, min(BLOCK, window.row_off + window.height - row))
+    wide = BLOCKS_AT_ONCE * block
+    for row in range(window.row_off, window.row_off + window.height, block):
+        for column in range(window.col_off, window.col_off + window.width, wide):
+            width = min(wide, window.col_off + window.width - column)
+            yield Window(column, row, width, min(block, window.row_off + window.height - row))

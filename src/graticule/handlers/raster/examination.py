@@ -8,15 +8,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+import pyproj
 from pydantic import JsonValue
 from pyproj.exceptions import ProjError
 from rasterio.crs import CRS
 from rasterio.io import DatasetReader
 
+from graticule.handlers.celestial import other_body
 from graticule.handlers.findings import Finding, Rejected, Severity
 from graticule.handlers.raster import tiff_layout
-from graticule.handlers.raster.bounds import absurdity, source_bounds, world_bounds
-from graticule.handlers.raster.file_kinds import TIFF, FileKind
+from graticule.handlers.raster.bounds import absurdity, is_outside_area_of_use, source_bounds, world_bounds
+from graticule.handlers.raster.containers import choose_raster
+from graticule.handlers.raster.file_kinds import READ_DIRECTLY, TIFF, FileKind
 from graticule.handlers.raster.grid import output_grid
 from graticule.handlers.raster.inspection import (
     RasterFacts,
@@ -29,8 +32,10 @@ from graticule.handlers.raster.inspection import (
     raw_bytes,
     too_many_bands,
 )
+from graticule.handlers.raster.nodata import exact_nodata
 from graticule.handlers.raster.opening import GDAL_ERRORS, gdal_environment, open_raster, unreadable
-from graticule.handlers.raster.options import DEFAULT_CRS
+from graticule.handlers.raster.options import DEFAULT_CRS, Resampling, Tier, resolve_resampling
+from graticule.handlers.raster.preparation import PlacedByPoints, Readable
 from graticule.handlers.raster.raster_type import Declared, RasterType, fits, raster_type_of
 from graticule.handlers.raster.sampling import Sample, Watch, holds_data, sampled
 from graticule.handlers.raster.validation_codes import Code, finding
@@ -45,7 +50,11 @@ MOST_RAW_BYTES: Final = 1024 * _GIBIBYTE
 MOST_BLOCK_BYTES: Final = 128 * _MEBIBYTE
 BOMB_ABOVE_BYTES: Final = 16 * _GIBIBYTE
 BOMB_RATIO: Final = 1000  # DEFLATE cannot do better: beyond it, nearly nothing is stored
-DTYPES: Final = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "float32", "float64")
+_METHODS: Final = {"nearest": "nearest-neighbour"}
+DTYPES: Final = (
+    *("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"),
+    *("float32", "float64"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +63,8 @@ class Wanted:
 
     target_crs: str | None = None
     raster_type: RasterType | None = None
+    output_tier: Tier = "analysis"
+    resampling: Resampling = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,28 +76,36 @@ class Examined:
     findings: list[Finding]  # what is repaired on the way
 
 
-def examine(name: str, kind: FileKind, size: int, wanted: Wanted, watch: Watch) -> Examined:
-    """Look at a raster; one that cannot be used is `Rejected` with all that was found."""
+def examine(readable: Readable, wanted: Wanted, watch: Watch) -> Examined:
+    """Look at a raster; one that cannot be used is `Rejected` with all that was found.
+
+    One that is placed by control points alone is `PlacedByPoints`.
+    """
+    name, kind, size = readable.opened, readable.kind, readable.size
     with span("gdal.examine", size_bytes=size), gdal_environment(CACHE_MB), open_raster(name, kind) as dataset:
         try:
-            _check(list(_dangers(dataset, size)))
-            return _examined(dataset, name, kind, size, wanted=wanted, watch=watch)
+            if dataset.gcps[0] and dataset.transform.is_identity:
+                raise PlacedByPoints
+            if kind in READ_DIRECTLY:
+                choose_raster(dataset, kind, name, None)
+            _check(list(find_dangers(dataset, size)))
+            return _examined(dataset, readable, wanted=wanted, watch=watch)
         except GDAL_ERRORS as error:  # a tag that cannot be read
             raise unreadable(name, error, Code.CORRUPT) from None
 
 
-def _examined(
-    dataset: DatasetReader, name: str, kind: FileKind, size: int, *, wanted: Wanted, watch: Watch
-) -> Examined:
+def _examined(dataset: DatasetReader, readable: Readable, *, wanted: Wanted, watch: Watch) -> Examined:
+    name, kind, size = readable.opened, readable.kind, readable.size
     facts, said = facts_of(dataset, kind), declared(dataset)
-    findings = [*_types(dataset), *_places(dataset), *_targets(dataset, said, wanted)]
+    findings = [*find_type_problems(dataset), *_places(dataset), *_targets(dataset, said, wanted)]
     if not any(each.severity is Severity.REJECT for each in findings):
         findings += _grids(dataset, wanted)
     sample, unread = _decoded(dataset, name, kind, size, watch)
     findings += unread
-    facts = facts.model_copy(update=_seen(said, wanted, sample))
+    facts = facts.model_copy(update=_seen(said, wanted, sample) | _sent(readable))
     _check(findings, facts)
-    findings += [*_empty_values(dataset, sample), *_repairs(facts, kind)]
+    findings += [*_empty_values(dataset, sample), *_warps(readable), *_reprojection(dataset, facts, wanted)]
+    findings += _repairs(facts, readable.sent_as)
     return Examined(facts, raw_bytes(dataset), findings)
 
 
@@ -101,6 +120,22 @@ def _seen(said: Declared, wanted: Wanted, sample: Sample) -> dict[str, object]:
     return {"raster_type": found, "sample": told}
 
 
+def _sent(readable: Readable) -> dict[str, object]:
+    """Return what of the facts is of the file that was sent, and not of what was made of it."""
+    done = readable.conversion
+    if done is None:
+        return {}
+    return {"driver": done.driver, "variable": done.variable, "control_points": done.control_points, "is_cog": False}
+
+
+def _warps(readable: Readable) -> Iterator[Finding]:
+    done = readable.conversion
+    if done and done.control_points and not done.has_grid:
+        yield finding(Code.GCPS_ONLY, f"It is placed by {done.control_points} control points.", "geotransform")
+    elif done and done.has_rpcs and not done.has_grid:
+        yield finding(Code.WARPED_BY_RPCS, "It is placed by RPCs and the height that was given.", "rpc_height")
+
+
 def _check(findings: list[Finding], facts: RasterFacts | None = None) -> None:
     """Reject a raster for all reasons at once."""
     rejections = [each for each in findings if each.severity is Severity.REJECT]
@@ -109,12 +144,9 @@ def _check(findings: list[Finding], facts: RasterFacts | None = None) -> None:
         raise Rejected(rejections, told)
 
 
-def _dangers(dataset: DatasetReader, size: int) -> Iterator[Finding]:
+def find_dangers(dataset: DatasetReader, size: int) -> Iterator[Finding]:
     """Find what must not be read any further."""
-    if dataset.subdatasets:
-        what = f"It holds {len(dataset.subdatasets)} rasters, and none was chosen."
-        yield finding(Code.SEVERAL_DATASETS, what)
-    elif not dataset.count:
+    if not dataset.count:
         yield finding(Code.NOT_A_RASTER, "It holds no raster.")
     if dataset.crs and (named := file_named_in(dataset.crs)):
         yield finding(Code.REFERS_TO_OTHER_FILES, f"Its CRS names the file '{named}'.", "CRS")
@@ -137,7 +169,8 @@ def _sizes(dataset: DatasetReader, size: int) -> Iterator[Finding]:
         yield finding(Code.BLOCK_TOO_LARGE, what, "block layout")
 
 
-def _types(dataset: DatasetReader) -> Iterator[Finding]:
+def find_type_problems(dataset: DatasetReader) -> Iterator[Finding]:
+    """Find pixels that cannot be served."""
     kinds = sorted(set(dataset.dtypes))
     if any(dtype.startswith("complex") for dtype in kinds):
         yield finding(Code.COMPLEX_TYPE, f"Its pixels are complex numbers ({', '.join(kinds)}).", "bands")
@@ -150,27 +183,37 @@ def _types(dataset: DatasetReader) -> Iterator[Finding]:
 def _places(dataset: DatasetReader) -> Iterator[Finding]:
     """Find what is wrong with the place on the earth."""
     crs, transform = dataset.crs or dataset.gcps[1], dataset.transform
-    if not crs:
+    if not crs and not (transform.is_identity and dataset.rpcs):  # those are always in degrees
         yield finding(Code.NO_CRS, "It does not say in which CRS it is.", "CRS")
-    elif not (crs.is_geographic or crs.is_projected):
+    elif crs and not (crs.is_geographic or crs.is_projected):
         yield finding(Code.UNSUPPORTED_CRS, "Its CRS is tied to no place on the earth's surface.", "CRS")
+    elif crs and (body := other_body(pyproj.CRS.from_wkt(crs.to_wkt()))):
+        yield finding(Code.OTHER_BODY, f"Its CRS is not of the Earth, but of {body}.", "CRS")
+        return
     if transform.is_identity:
         yield _without_place(dataset)
     elif crs and (crs.is_geographic or crs.is_projected):
-        bounds = source_bounds(transform, dataset.width, dataset.height)
-        world = world_bounds(crs, transform, dataset.width, dataset.height)
-        if absurd := absurdity(crs, transform, bounds, world):
-            yield finding(Code.ABSURD_BOUNDS, absurd, f"bounds {', '.join(f'{value:g}' for value in bounds)}")
-        elif transform.b or transform.d:
-            yield finding(Code.ROTATED, "Its rows do not run from west to east.", "geotransform")
-        elif transform.e > 0 or transform.a < 0:
-            yield finding(Code.FLIPPED, "Its first row is not the northernmost, or it is mirrored.", "geotransform")
+        yield from _position(dataset, crs)
+
+
+def _position(dataset: DatasetReader, crs: CRS) -> Iterator[Finding]:
+    transform = dataset.transform
+    bounds = source_bounds(transform, dataset.width, dataset.height)
+    world = world_bounds(crs, transform, dataset.width, dataset.height)
+    where = f"bounds {', '.join(f'{value:g}' for value in bounds)}"
+    if absurd := absurdity(crs, transform, bounds, world):
+        yield finding(Code.ABSURD_BOUNDS, absurd, where)
+        return
+    if world and is_outside_area_of_use(crs, world):
+        what = f"It lies outside the area of use of its CRS, {_short(crs_name(crs))}."
+        yield finding(Code.OUTSIDE_AREA_OF_USE, what, where)
+    if not (transform.b or transform.d) and (transform.e > 0 or transform.a < 0):
+        yield finding(Code.FLIPPED, "Its first row is not the northernmost, or it is mirrored.", "geotransform")
 
 
 def _without_place(dataset: DatasetReader) -> Finding:
-    if dataset.gcps[0]:
-        what = f"It is placed by {len(dataset.gcps[0])} control points only."
-        return finding(Code.GCPS_ONLY, what, "geotransform")
+    if dataset.rpcs is not None:
+        return finding(Code.RPC_ONLY, "It is placed by RPCs alone, which depend on the height.", "rpc_height")
     return finding(Code.NO_GEOTRANSFORM, "It does not say where on the earth it lies.", "geotransform")
 
 
@@ -180,14 +223,20 @@ def _targets(dataset: DatasetReader, said: Declared, wanted: Wanted) -> Iterator
         colours = ", ".join(said.colours[:8])
         what = f"Its bands ({colours}; {said.dtype}) are not those of the type {wanted.raster_type}."
         yield finding(Code.TYPE_MISMATCH, what, "raster_type")
-    target = known_crs(wanted.target_crs) if wanted.target_crs else None
-    if wanted.target_crs and target is None:
-        yield finding(
-            Code.UNKNOWN_TARGET_CRS, "The target CRS is not known, or has no place on the earth.", "target_crs"
-        )
-    elif target and dataset.crs and target != dataset.crs:
-        what = f"It is in {_short(crs_name(dataset.crs))}, and {wanted.target_crs} was asked for."
+    if wanted.target_crs and known_crs(wanted.target_crs) is None:
+        what = "The target CRS is not known, or has no place on the earth."
+        yield finding(Code.UNKNOWN_TARGET_CRS, what, "target_crs")
+
+
+def _reprojection(dataset: DatasetReader, facts: RasterFacts, wanted: Wanted) -> Iterator[Finding]:
+    """Say how the raster is resampled, if it is."""
+    method = resolve_resampling(wanted.resampling, wanted.output_tier, facts.raster_type)
+    how = f"with {_METHODS.get(method, method.replace('_', ' '))} resampling"
+    if wanted.target_crs and dataset.crs and known_crs(wanted.target_crs) != dataset.crs:
+        what = f"Reprojected from {_short(crs_name(dataset.crs))} to {wanted.target_crs} {how}."
         yield finding(Code.OTHER_CRS, what, "CRS")
+    elif dataset.transform.b or dataset.transform.d:
+        yield finding(Code.ROTATED, f"Its grid is rotated; resampled to a north-up grid {how}.", "geotransform")
 
 
 def _grids(dataset: DatasetReader, wanted: Wanted) -> list[Finding]:
@@ -234,10 +283,11 @@ def _decoded(
 
 def _empty_values(dataset: DatasetReader, sample: Sample) -> Iterator[Finding]:
     """Find what is wrong with the value that stands for no data."""
-    if dataset.nodata is not None and nodata_of(dataset) is None:
-        what = f"Its nodata value is {dataset.nodata:g}, which no pixel of the type {dataset.dtypes[0]} can have."
+    nodata = exact_nodata(dataset)
+    if nodata is not None and nodata_of(dataset) is None:
+        what = f"Its nodata value is {nodata:g}, which no pixel of the type {dataset.dtypes[0]} can have."
         yield finding(Code.UNUSABLE_NODATA, what, "nodata")
-    if dataset.nodata is None and sample.has_nan:
+    if nodata is None and sample.has_nan:
         yield finding(Code.NAN_WITHOUT_NODATA, "Some pixels are NaN, and no nodata value is named.", "nodata")
 
 

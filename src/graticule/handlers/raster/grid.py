@@ -1,25 +1,31 @@
 """The output's pixel grid: the one on which all tiles of a raster lie, and which `gdalwarp` would choose."""
 
 import math
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
+import pyproj
 from affine import Affine
 from numpy.typing import NDArray
 from pyproj import Transformer
 from rasterio.crs import CRS
 from rasterio.vrt import WarpedVRT
+from rasterio.warp import calculate_default_transform
 
 from graticule.handlers.findings import Rejected
 from graticule.handlers.raster.pixels import Box
 from graticule.handlers.raster.validation_codes import Code, finding
 
+MAX_DATUM_SHIFT: Final = 0.1  # degrees; from one datum to another it is some hundred metres
 POINTS: Final = 33  # looked at along each side, to find the bounds of a shape whose sides bend
 HALF_TURN: Final = 180.0
 TURN: Final = 360.0
 MOST: Final = 16  # times the pixels of the source: a long raster that is turned by 45 degrees needs some
 FEWEST: Final = 64
+FINE: Final = 256  # parts of a pixel, to find the extent that GDAL rounds to whole pixels
+WORLD: Final = (-180.0, -90.0, 180.0, 90.0)
 SMALL: Final = 1 << 20  # pixels that are no trouble, however few the source has
 
 Positions = NDArray[np.float64]
@@ -77,7 +83,10 @@ def applied(transform: Affine, columns: Positions, rows: Positions) -> tuple[Pos
 
 
 def crs_name(crs: CRS) -> str:
-    """Give the code of a projection such as EPSG:4326, or its WKT when it has none."""
+    """Return the code of a projection such as EPSG:4326, or its WKT when it has none.
+
+    It is by the code that a CRS goes from GDAL to PROJ: each has a database of its own, and names of datums change.
+    """
     authority = crs.to_authority(confidence_threshold=100)
     return ":".join(authority) if authority else crs.to_wkt()
 
@@ -92,7 +101,7 @@ def output_grid(dataset: Any, target_crs: CRS | None) -> OutputGrid:
     target = target_crs or dataset.crs
     if dataset.crs == target and is_north_up(dataset.transform):
         return OutputGrid(target, dataset.transform, dataset.width, dataset.height)
-    return _of_sensible_size(_warped_grid(dataset, target), dataset)
+    return check_grid_size(_warped_grid(dataset, target), dataset)
 
 
 def _warped_grid(dataset: Any, target: CRS) -> OutputGrid:
@@ -100,14 +109,54 @@ def _warped_grid(dataset: Any, target: CRS) -> OutputGrid:
     crosses = target.is_geographic and extent is not None and extent.crosses_antimeridian
     # The same degrees, but counted from 0 to 360.
     counted = CRS.from_string(f"{target.to_proj4()} +lon_wrap=180") if crosses else target
-    with WarpedVRT(dataset, crs=counted) as warped:
-        return OutputGrid(target, warped.transform, warped.width, warped.height)
+    with WarpedVRT(dataset, crs=counted, AREA_OF_INTEREST=_area_of_interest(dataset.crs)) as warped:
+        grid = OutputGrid(target, warped.transform, warped.width, warped.height)
+    if crosses and extent is not None:
+        grid = _with_datum_shift(grid, extent)
+    return _kept_pixel(grid, counted, dataset) if 1 in {dataset.width, dataset.height} else grid
 
 
-def _of_sensible_size(grid: OutputGrid, dataset: Any) -> OutputGrid:
+def _with_datum_shift(grid: OutputGrid, extent: "_Extent") -> OutputGrid:
+    """Move a grid to where PROJ has its corner: degrees counted from 0 to 360 have no code, and GDAL no datum shift."""
+    east, north = extent.west - grid.transform.c, extent.north - grid.transform.f
+    is_near = max(abs(east), abs(north)) < MAX_DATUM_SHIFT
+    is_off = abs(east) > grid.transform.a / 2 or abs(north) > -grid.transform.e / 2
+    moved = Affine.translation(east, north) @ grid.transform
+    return replace(grid, transform=moved) if is_near and is_off else grid
+
+
+def _area_of_interest(crs: CRS) -> str:
+    """Return the area by which GDAL sorts transformations between datums: the one by which PROJ sorts them.
+
+    By itself GDAL takes that of the source, and chooses another transformation than for its pixels, or none where it
+    mistakes the area: longitudes may be counted from Ferro.
+    """
+    area = pyproj.CRS.from_user_input(crs_name(crs)).area_of_use
+    return ",".join(map(str, area.bounds if area else WORLD))
+
+
+def _kept_pixel(grid: OutputGrid, crs: CRS, dataset: Any) -> OutputGrid:
+    """Return a grid that keeps a single pixel, row or column: GDAL's may be empty, or have no centre inside it."""
+    is_pixel = dataset.width == dataset.height == 1
+    width = 1 if is_pixel or (dataset.width == 1 and not grid.width) else grid.width
+    height = 1 if is_pixel or (dataset.height == 1 and not grid.height) else grid.height
+    if not is_pixel and (width, height) == (grid.width, grid.height):
+        return grid
+    area = _area_of_interest(dataset.crs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PendingDeprecationWarning)  # rasterio multiplies affines by `*`
+        fine, columns, rows = calculate_default_transform(
+            dataset.crs, crs, dataset.width * FINE, dataset.height * FINE, *dataset.bounds, AREA_OF_INTEREST=area
+        )
+    if not (width and height and columns and rows):
+        return grid
+    return OutputGrid(grid.crs, fine @ Affine.scale(columns / width, rows / height), width, height)
+
+
+def check_grid_size(grid: OutputGrid, dataset: Any) -> OutputGrid:
     """Refuse a grid with far more, or far fewer, pixels than the source has: the projections do not go together."""
     before, after = dataset.width * dataset.height, grid.width * grid.height
-    if before / FEWEST <= after + SMALL and after <= before * MOST + SMALL:
+    if after and before / FEWEST <= after + SMALL and after <= before * MOST + SMALL:
         return grid
     raise Rejected(
         [
@@ -160,7 +209,7 @@ class _Extent:
 def _extent(crs: CRS, transform: Affine, width: int, height: int) -> _Extent | None:
     """Look at points all over a raster; None when none of them has a place on the earth."""
     columns, rows = np.meshgrid(np.linspace(0, width, POINTS), np.linspace(0, height, POINTS))
-    to_degrees = Transformer.from_crs(crs.to_wkt(), "EPSG:4326", always_xy=True)
+    to_degrees = Transformer.from_crs(crs_name(crs), "EPSG:4326", always_xy=True)
     longitudes, latitudes = to_degrees.transform(*applied(transform, columns, rows))  # infinite where there is no place
     known = np.isfinite(longitudes) & np.isfinite(latitudes)
     if not known.any():

@@ -2,7 +2,7 @@
 
 import re
 from math import isfinite
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -10,15 +10,17 @@ from rasterio.crs import CRS
 from rasterio.enums import MaskFlags
 from rasterio.io import DatasetReader
 
+from graticule.core import json_codec
 from graticule.core.validation import Finding, shortened
 from graticule.handlers.raster import tiff_layout
 from graticule.handlers.raster.bounds import source_bounds, world_bounds
 from graticule.handlers.raster.file_kinds import TIFF, FileKind
+from graticule.handlers.raster.nodata import WIDE_INTEGERS, exact_nodata
 from graticule.handlers.raster.opening import GDAL_ERRORS
 from graticule.handlers.raster.raster_type import Declared, RasterType
 from graticule.handlers.raster.validation_codes import Code, finding
 
-MOST_PIXEL_BYTES: Final = 512  # of all bands: a block of 512 x 512 of them, of which there are several, has 128 MiB
+MAX_BANDS: Final = 1024
 MOST_BANDS_TOLD: Final = 64
 MOST_OVERVIEWS_TOLD: Final = 32
 LONGEST_TEXT: Final = 200  # characters of what a file says
@@ -31,7 +33,7 @@ _CONFIDENCE: Final = 90  # percent; below, a CRS that only resembles a known one
 _FILES_OF_A_CRS: Final = re.compile(r'PARAMETERFILE\["[^"]*",\s*"([^"]*)"|\+\w+=([^\s"]*)')
 _COMPLEX_SIZES: Final = {"complex_int16": 4}  # GDAL has it, numpy does not
 
-Number = float | str  # a string for what JSON cannot tell: nan, inf, -inf
+Number = int | float | str  # a string for what JSON cannot tell: nan, inf, -inf
 
 
 class BandFacts(BaseModel):
@@ -89,6 +91,7 @@ class RasterFacts(BaseModel):
     has_colour_table: bool
     tags: dict[str, str]
     bands: list[BandFacts]  # of the first bands, when there are very many
+    variable: str | None = None  # of a file that holds several rasters
     raster_type: RasterType | None = None
     sample: SampleFacts | None = None
 
@@ -105,7 +108,7 @@ def facts_of(dataset: DatasetReader, kind: FileKind) -> RasterFacts:
         height=dataset.height,
         band_count=dataset.count,
         dtype=dataset.dtypes[0],
-        nodata=_number(dataset.nodatavals[0]),
+        nodata=_nodata(dataset, dataset.nodatavals[0]),
         crs=crs_name(dataset.crs),
         transform=tuple(told(value) for value in transform[:6]),
         bounds=bounds if all(map(isfinite, bounds)) else None,
@@ -169,12 +172,10 @@ def pixel_bytes(dataset: DatasetReader) -> int:
 
 
 def too_many_bands(dataset: DatasetReader) -> Finding | None:
-    """Tell of a raster whose pixels are so large that its blocks would not fit into the memory of a task."""
-    size = pixel_bytes(dataset)
-    if size <= MOST_PIXEL_BYTES:
+    """Return a finding about a raster with more bands than are accepted."""
+    if dataset.count <= MAX_BANDS:
         return None
-    what = f"Its {dataset.count} bands take {size} bytes for each pixel; {MOST_PIXEL_BYTES} may be."
-    return finding(Code.TOO_MANY_BANDS, what, "bands")
+    return finding(Code.TOO_MANY_BANDS, f"It has {dataset.count:,} bands; at most {MAX_BANDS:,} are accepted.", "bands")
 
 
 def raw_bytes(dataset: DatasetReader) -> int:
@@ -192,11 +193,12 @@ def has_colour_table(dataset: DatasetReader) -> bool:
 
 def told(value: float) -> Number:
     """Give a number as JSON can tell it."""
-    return float(value) if isfinite(value) else str(float(value))
+    return json_codec.named_number(float(value))
 
 
-def _number(value: Any) -> Number | None:
-    return None if value is None else told(float(value))
+def _nodata(dataset: DatasetReader, nodata: float | None) -> Number | None:
+    exact = exact_nodata(dataset) if dataset.dtypes[0] in WIDE_INTEGERS else nodata
+    return json_codec.named_number(exact)
 
 
 def _tags(dataset: DatasetReader) -> dict[str, str]:
@@ -218,7 +220,7 @@ def _bands(dataset: DatasetReader) -> list[BandFacts]:
     return [
         BandFacts(
             dtype=dtype,
-            nodata=_number(nodata),
+            nodata=_nodata(dataset, nodata),
             colour=colour.name,
             description=None if description is None else shortened(description, LONGEST_DESCRIPTION),
             unit=shortened(unit, LONGEST_UNIT) if unit else None,

@@ -15,7 +15,17 @@ from rasterio.io import DatasetReader
 from graticule.core.errors import NotFound, Unavailable
 from graticule.handlers.findings import Rejected
 from graticule.handlers.raster.acceptance import accepted_kind
-from graticule.handlers.raster.file_kinds import ACCEPTED, HDF5, HEAD_BYTES, JPEG, JPEG2000, PNG, TIFF, FileKind
+from graticule.handlers.raster.file_kinds import (
+    ACCEPTED,
+    CONTAINERS,
+    GEOPACKAGE,
+    GRIB,
+    HDF5,
+    HEAD_BYTES,
+    READ_DIRECTLY,
+    TIFF,
+    FileKind,
+)
 from graticule.handlers.raster.source_file import file_of
 from graticule.handlers.raster.validation_codes import Code, finding
 from graticule.logs import get_logger
@@ -26,9 +36,12 @@ ALLOWED_DRIVERS: Final = tuple(dict.fromkeys(driver for kind in ACCEPTED for dri
 GDAL_ERRORS: Final = (RasterioError, CPLE_BaseError, ValueError, OverflowError)
 _MEBIBYTE: Final = 1024 * 1024
 # What is opened where nobody can look at the bytes first: formats that cannot lead to another file.
-_SELF_CONTAINED: Final = FileKind(
-    "raster", tuple(driver for kind in (TIFF, PNG, JPEG, JPEG2000) for driver in kind.drivers)
-)
+_SELF_CONTAINED: Final = FileKind("raster", tuple(driver for kind in READ_DIRECTLY for driver in kind.drivers))
+_OPEN_OPTIONS: Final = {  # so that nothing beside a file is read, or written
+    TIFF: {"GEOREF_SOURCES": "INTERNAL"},
+    GRIB: {"USE_IDX": "NO"},
+    GEOPACKAGE: {"IMMUTABLE": "YES"},
+}
 _GDAL_LOG: Final = logging.getLogger("rasterio._err")
 _JPEG_DAMAGE: Final = "JPEGLib:"
 _NETWORK_MARKS: Final = ("HTTP", "response_code", "CURL", "curl", "timed out", "Timeout")
@@ -87,6 +100,7 @@ def gdal_environment(cache_mb: int, threads: int = 1) -> rasterio.Env:
         VSI_CACHE="FALSE",
         CPL_DEBUG="VSICURL,AZURE",  # see `_LostRanges`
         PROJ_NETWORK="OFF",
+        OSR_WKT_FORMAT="WKT2_2019",  # in WKT 1 the names of some datums are lost, and with them the datum shift
     )
 
 
@@ -108,6 +122,8 @@ def _kind_at(name: str) -> FileKind:
     file = file_of(name)
     try:
         kind = accepted_kind(file.read(0, HEAD_BYTES))
+        if kind not in {*READ_DIRECTLY, *CONTAINERS}:
+            raise Rejected([finding(Code.NOT_A_RASTER, f"It is {kind.name}, which `raster.validate` converts first.")])
         if kind is HDF5:
             # A heavy import, and needed for few files.
             from graticule.handlers.raster.hdf5_references import check_references  # noqa: PLC0415
@@ -119,11 +135,12 @@ def _kind_at(name: str) -> FileKind:
 
 
 def _opened(name: str, kind: FileKind) -> DatasetReader:
-    options = {"GEOREF_SOURCES": "INTERNAL"} if kind is TIFF else {}
+    if not kind.drivers:  # with none, GDAL would try all
+        raise Rejected([finding(Code.NOT_A_RASTER, f"It is {kind.name}.", "first bytes")])
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotGeoreferencedWarning)  # it is a finding of its own
-            dataset = DatasetReader(name, driver=list(kind.drivers), **options)
+            dataset = DatasetReader(name, driver=list(kind.drivers), **_OPEN_OPTIONS.get(kind, {}))
         leads_out = "OVERVIEW_FILE" in dataset.tags(ns="OVERVIEWS")
     except GDAL_ERRORS as error:
         raise unreadable(name, error, Code.CORRUPT) from None

@@ -10,7 +10,7 @@ from graticule.core.errors import InvalidInput
 from graticule.handlers.raster.raster_type import RasterType
 
 Tier = Literal["visualization", "analysis", "archive"]
-Resampling = Literal["nearest", "bilinear", "cubic", "cubic_spline", "lanczos", "average", "mode"]
+Resampling = Literal["auto", "nearest", "bilinear", "cubic", "cubic_spline", "lanczos", "average", "mode"]
 AUTO: Final = "auto"
 DEFAULT_CRS: Final = "EPSG:4326"
 MEMORY_LIMIT_MB: Final = 6144  # of addresses, which are more than the memory behind them: the last resort
@@ -22,6 +22,7 @@ class SourceParams(BaseModel):
 
     source: str = Field(min_length=1, description="As `raster.validate` and `raster.blob_to_mount` give it.")
     source_etag: str | None = Field(None, description="What it must still have.")
+    prepared: str | None = Field(None, description="What `raster.validate` made of it, which is read instead.")
     blob_prefix: str | None = Field(None, description="Below what the outputs are; without one, after the source.")
 
 
@@ -35,7 +36,15 @@ class OutputOptions(BaseModel):
     raster_type: Literal["auto"] | RasterType = AUTO
     jpeg_quality: int = Field(85, ge=1, le=100)
     band_names: list[str] | dict[str, str] | None = None
-    resampling: Resampling = "nearest"
+    resampling: Resampling = AUTO
+
+
+def resolve_resampling(resampling: Resampling, tier: Tier, raster_type: RasterType | None) -> Resampling:
+    """Return the method that `auto` stands for: values are blended only for display, and classes never."""
+    if resampling != AUTO:
+        return resampling
+    is_displayed = tier == "visualization" and raster_type is not RasterType.CATEGORICAL
+    return "bilinear" if is_displayed else "nearest"
 
 
 def named_bands(given: Sequence[str] | dict[str, str] | None, descriptions: Sequence[str | None]) -> list[str] | None:

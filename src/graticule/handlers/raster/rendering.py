@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from rasterio.crs import CRS
 from rasterio.errors import CRSError, RasterioIOError
 from rasterio.io import DatasetReader
 
+from graticule.core import json_codec
 from graticule.core.errors import InvalidInput
 from graticule.core.validation import shortened
 from graticule.handlers.findings import Rejected
@@ -20,8 +21,9 @@ from graticule.handlers.raster.cog.profile import CogProfile, OverviewResampling
 from graticule.handlers.raster.cog.writer import OnProgress, WrittenCog, write_cog
 from graticule.handlers.raster.grid import OutputGrid
 from graticule.handlers.raster.inspection import too_many_bands
+from graticule.handlers.raster.nodata import Number
 from graticule.handlers.raster.opening import open_raster, undamaged, unreadable
-from graticule.handlers.raster.options import AUTO, DEFAULT_CRS, OutputOptions, named_bands
+from graticule.handlers.raster.options import AUTO, DEFAULT_CRS, OutputOptions, named_bands, resolve_resampling
 from graticule.handlers.raster.pixels import Box, Moved, Pixels, PixelSource
 from graticule.handlers.raster.raster_type import Declared, RasterType, raster_type_of
 from graticule.handlers.raster.statistics import BandStatistics, Counting, is_data, merged
@@ -55,7 +57,7 @@ class NodataMasked:
     """A source whose nodata value, and what is not a number, becomes a mask."""
 
     source: PixelSource
-    nodata: float | None  # a lossy encoding would blur the value itself
+    nodata: Number | None  # a lossy encoding would blur the value itself
 
     def read(self, box: Box) -> Pixels:
         """Give the pixels of a box, valid where any band holds data."""
@@ -129,6 +131,7 @@ def render(path: Path, rendering: Rendering, box: Box, core: Box, *, threads: in
     """Read, warp, count and write a part of the grid as a COG; only the core of it counts in the statistics."""
     with open_raster(rendering.opened) as dataset:
         profile, nodata = profile_for(dataset, rendering, box), nodata_of(dataset)
+        rendering = replace(rendering, options=_with_resampling(dataset, rendering.options))
     inner = Box(core.column - box.column, core.row - box.row, core.width, core.height)
     fitting = min(threads, max(1, BLOCKS_BYTES // profile.block_bytes))
     with (
@@ -138,6 +141,11 @@ def render(path: Path, rendering: Rendering, box: Box, core: Box, *, threads: in
     ):
         written = write_cog(path, profile, sources, on_progress=on_progress)
     return Rendered(written, profile, merged_bands([source.bands() for source in sources]))
+
+
+def _with_resampling(dataset: DatasetReader, options: OutputOptions) -> OutputOptions:
+    method = resolve_resampling(options.resampling, options.output_tier, raster_type_for(dataset, options))
+    return options.model_copy(update={"resampling": method})
 
 
 @contextmanager
@@ -152,7 +160,7 @@ def readable_source(opened: str) -> Iterator[None]:
 
 @contextmanager
 def counted_sources(
-    rendering: Rendering, profile: CogProfile, nodata: float | None, *, box: Box, core: Box, threads: int
+    rendering: Rendering, profile: CogProfile, nodata: Number | None, *, box: Box, core: Box, threads: int
 ) -> Iterator[list[Counting]]:
     """Open the source once for each thread; what passes in the core is counted."""
     with ExitStack() as stack:
@@ -172,7 +180,7 @@ def _opened(stack: ExitStack, rendering: Rendering) -> PixelSource:
     return stack.enter_context(opened_source(rendering.opened, rendering.grid, resampling=rendering.options.resampling))
 
 
-def _masked(source: PixelSource, profile: CogProfile, nodata: float | None) -> PixelSource:
+def _masked(source: PixelSource, profile: CogProfile, nodata: Number | None) -> PixelSource:
     tells = nodata is not None or np.dtype(profile.dtype).kind == "f"
     return NodataMasked(source, nodata) if profile.has_mask and tells else source
 
@@ -193,12 +201,11 @@ def described_bands(profile: CogProfile, bands: Sequence[BandStatistics]) -> lis
 
 
 def _described(profile: CogProfile, place: int, band: BandStatistics) -> dict[str, Any]:
-    nodata = profile.nodata
     return {
         "name": shortened((profile.descriptions[place] if profile.descriptions else None) or f"b{place + 1}", 100),
         "data_type": profile.dtype,
         "color_interpretation": profile.colorinterp[place].name if profile.colorinterp else "undefined",
-        "nodata": None if nodata is None else nodata if np.isfinite(nodata) else str(nodata),
+        "nodata": json_codec.named_number(profile.nodata),
         "unit": shortened((profile.units[place] if profile.units else None) or "", 20) or None,
         "scale": profile.scales[place] if profile.scales else 1.0,
         "offset": profile.offsets[place] if profile.offsets else 0.0,

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import orjson
 from pydantic import JsonValue
 from rasterio.io import DatasetReader
 
+from graticule.core import json_codec
 from graticule.handlers.raster.cog.encoding import STORAGE_TIERS
 from graticule.handlers.raster.grid import OutputGrid, crs_name, output_grid
 from graticule.handlers.raster.options import OutputOptions
@@ -40,6 +40,7 @@ class Scheme:
 
     source: str
     source_etag: str | None
+    prepared: str | None  # what is read in place of the source
     blob_prefix: str
     stem: str
     grid: OutputGrid
@@ -55,12 +56,13 @@ class Scheme:
 
     def to_geojson(self) -> bytes:
         """Write it as a FeatureCollection."""
-        return orjson.dumps(
+        return json_codec.encode(
             {
                 "type": "FeatureCollection",
                 "name": self.stem,
                 "source": self.source,
                 "source_etag": self.source_etag,
+                "prepared": self.prepared,
                 "blob_prefix": self.blob_prefix,
                 "target_crs": crs_name(self.grid.crs),
                 "grid": self.grid.to_json(),
@@ -98,10 +100,11 @@ class Scheme:
     @classmethod
     def from_geojson(cls, text: bytes) -> "Scheme":
         """Read what `to_geojson` wrote."""
-        given = orjson.loads(text)
+        given = json_codec.decode(text)
         return cls(
             source=given["source"],
             source_etag=given["source_etag"],
+            prepared=given.get("prepared"),
             blob_prefix=given["blob_prefix"],
             stem=given["name"],
             grid=OutputGrid.from_json(given["grid"]),
@@ -122,6 +125,7 @@ def scheme_of(
     *,
     source: str,
     source_etag: str | None,
+    prepared: str | None = None,
     blob_prefix: str,
     stem: str,
     tile_size: int | None,
@@ -132,13 +136,14 @@ def scheme_of(
     itemsize = np.dtype(dataset.dtypes[0]).itemsize
     size = tile_size or tile_size_for(dataset.count, itemsize)
     check_tile_bytes(size, dataset.count * itemsize)
-    aligned = aligned_overlap(size, overlap)
+    aligned = aligned_overlap(size, overlap if tile_size else min(overlap, size // 4))
     tiles = tiles_of(grid.width, grid.height, size, aligned, stem)
     check_told_bytes(tiles, dataset.count, blob_prefix)
     known = options.model_copy(update={"raster_type": raster_type_for(dataset, options)})
     return Scheme(
         source=source,
         source_etag=source_etag,
+        prepared=prepared,
         blob_prefix=blob_prefix,
         stem=stem,
         grid=grid,

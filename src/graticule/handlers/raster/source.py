@@ -10,8 +10,14 @@ from graticule.storage.blocking import BlockingStorage
 
 
 @contextmanager
-def unchanged(storage: BlockingStorage, source: str, etag: str | None) -> Iterator[str]:
-    """Give the name under which GDAL opens a source; reject it if, before or after the block, it has another etag."""
+def unchanged(storage: BlockingStorage, source: str, etag: str | None, prepared: str | None = None) -> Iterator[str]:
+    """Return the name under which GDAL opens a source; reject it if, before or after the block, it has another etag.
+
+    What was prepared of it is read in its place, and is the job's own.
+    """
+    if prepared is not None:
+        yield storage.readable(prepared)
+        return
     resolved = storage.source(source)
     _check(storage, resolved.blob, etag, resolved.shown)
     try:

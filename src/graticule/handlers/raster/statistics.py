@@ -126,17 +126,25 @@ def _of_whole_numbers(part: NDArray[Any]) -> BandStatistics:
 
 def _of_others(part: NDArray[Any]) -> BandStatistics:
     wide, number = part.astype(np.float64), int if part.dtype.kind in "iu" else float
-    total = int(part.sum(dtype=np.int64)) if number is int else float(wide.sum())
+    total = _whole_sum(part) if number is int else float(wide.sum())
     squares = float(np.dot(wide, wide))
     wide -= total / part.size
     return BandStatistics(part.size, number(part.min()), number(part.max()), total, squares, float(np.dot(wide, wide)))
+
+
+def _whole_sum(part: NDArray[Any]) -> int:
+    """Add up integers of any size: of 64 bits in halves, whose sums do not overflow."""
+    if part.dtype.itemsize < 8:
+        return int(part.sum(dtype=np.int64))
+    low, high = part & part.dtype.type(0xFFFFFFFF), part >> part.dtype.type(32)
+    return (int(high.sum(dtype=np.int64)) << 32) + int(low.sum(dtype=np.int64))
 
 
 class Counting:
     """A source whose pixels are counted as they pass, those in the core alone."""
 
     def __init__(
-        self, source: PixelSource, count: int, core: Box, *, nodata: float | None = None, alpha: int | None = None
+        self, source: PixelSource, count: int, core: Box, *, nodata: Number | None = None, alpha: int | None = None
     ) -> None:
         self._source = source
         self._core = core
@@ -169,7 +177,7 @@ class Counting:
         return self._nodata is None and samples.dtype.kind in "iu"
 
 
-def is_data(samples: NDArray[Any], nodata: float | None) -> NDArray[np.bool_]:
+def is_data(samples: NDArray[Any], nodata: Number | None) -> NDArray[np.bool_]:
     """Tell which samples count: nodata does not, and neither does what is not a number."""
     if samples.dtype.kind in "iu":
         other: NDArray[np.bool_] = samples != nodata

@@ -34,7 +34,7 @@ def made_scheme(ctx: ProcessContext, params: TilingScheme) -> JsonValue:
     """Stage the scheme, and tell what tasks follow from it."""
     prefix, stem = checked_prefix(params.blob_prefix or prefix_for(params.source)), stem_of(params.source)
     with (
-        unchanged(ctx.storage, params.source, params.source_etag) as opened,
+        unchanged(ctx.storage, params.source, params.source_etag, params.prepared) as opened,
         gdal_environment(CACHE_MB),
         open_raster(opened) as dataset,
     ):
@@ -43,6 +43,7 @@ def made_scheme(ctx: ProcessContext, params: TilingScheme) -> JsonValue:
             output_options(params),
             source=params.source,
             source_etag=params.source_etag,
+            prepared=params.prepared,
             blob_prefix=prefix,
             stem=stem,
             tile_size=params.tile_size,
@@ -100,7 +101,8 @@ def _made_tile(ctx: ProcessContext, scheme: Scheme, pieces: str | None, tiles: S
     go_on(ctx)
     source = scheme.source if pieces is None else f"{pieces}/{tile.tile_id}.tif"
     etag = scheme.source_etag if pieces is None else None
-    with unchanged(ctx.storage, source, etag) as opened, ctx.storage.writing(_staged(ctx, tile)) as path:
+    prepared = scheme.prepared if pieces is None else None
+    with unchanged(ctx.storage, source, etag, prepared) as opened, ctx.storage.writing(_staged(ctx, tile)) as path:
         rendering = Rendering(opened, scheme.grid, scheme.options)
         threads = min(cpu_count(), MOST_THREADS)
         rendered = render(path, rendering, tile.box, tile.core, threads=threads, on_progress=on_progress)

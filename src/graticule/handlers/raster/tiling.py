@@ -24,6 +24,7 @@ MOST_TILE_BYTES: Final = 2 * 1024**3  # of the pixels of one tile
 TOLD_BYTES: Final = 480
 TOLD_BAND_BYTES: Final = 240
 _CHOSEN_SIZES: Final = (16384, 8192, 4096, 2048)
+_SMALL_SIZES: Final = (2048, 1024, 512)  # for pixels of very many bands
 _TILE_BYTES: Final = 200 * 1024 * 1024
 
 
@@ -39,9 +40,11 @@ class Tile:
 
 
 def tile_size_for(bands: int, bytes_per_sample: int) -> int:
-    """Give the power of two whose square holds nearly 200 MiB of pixels, and no more."""
-    fitting = (size for size in _CHOSEN_SIZES if size * size * bands * bytes_per_sample <= _TILE_BYTES)
-    return next(fitting, _CHOSEN_SIZES[-1])
+    """Return the power of two whose square holds nearly 200 MiB of pixels; from 2048 on down, at most 2 GiB."""
+    pixel = bands * bytes_per_sample
+    fitting = (size for size in _CHOSEN_SIZES if size * size * pixel <= _TILE_BYTES)
+    possible = (size for size in _SMALL_SIZES if size * size * pixel <= MOST_TILE_BYTES)
+    return next(fitting, None) or next(possible, SMALLEST_TILE)
 
 
 def aligned_overlap(tile_size: int, overlap: int) -> int:

@@ -4,16 +4,20 @@ import hashlib
 from collections.abc import Callable
 from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import ConfigDict, Field, JsonValue
 
 from graticule.core.errors import NotFound
+from graticule.core.validation import outcome_of
 from graticule.handlers.answers import answering, go_on
 from graticule.handlers.context import ProcessContext
 from graticule.handlers.findings import Rejected
 from graticule.handlers.raster.acceptance import accepted_kind, check_length
-from graticule.handlers.raster.file_kinds import HDF5, HEAD_BYTES, NETCDF, FileKind
-from graticule.handlers.raster.probe import check_in_a_process
+from graticule.handlers.raster.file_kinds import HEAD_BYTES, FileKind
+from graticule.handlers.raster.options import Resampling, Tier
+from graticule.handlers.raster.preparation import PlacedByPoints, Preparation, Readable
 from graticule.handlers.raster.raster_type import RasterType
+from graticule.handlers.raster.sandbox import Warping
+from graticule.handlers.raster.selection import SourceSelection
 from graticule.handlers.raster.source_file import SourceFile, State, source_file
 from graticule.handlers.raster.validation_codes import Code, finding
 from graticule.handlers.registry import register_handler
@@ -28,7 +32,7 @@ _PIECE_BYTES: Final = 4 * _MEBIBYTE
 Watch = Callable[[], None]
 
 
-class Validate(BaseModel):
+class Validate(SourceSelection):
     """Which file to look at, and what is to become of it."""
 
     model_config = ConfigDict(extra="forbid")
@@ -38,6 +42,8 @@ class Validate(BaseModel):
     content_hash: bool = False
     target_crs: str | None = Field(None, pattern=r"^[A-Za-z_]+:[0-9A-Za-z_]+$", examples=["EPSG:4326"])
     raster_type: RasterType | Literal["auto"] = "auto"
+    output_tier: Tier = "analysis"
+    resampling: Resampling = "auto"
 
 
 @register_handler(
@@ -65,17 +71,32 @@ def validate(ctx: ProcessContext) -> HandlerResult:
 
 def _validated(ctx: ProcessContext, source: Source, file: SourceFile, state: State) -> JsonValue:
     # Orchestrators load this module to know its handlers, and carry no GDAL.
-    from graticule.handlers.raster.examination import Wanted, examine  # noqa: PLC0415
+    from graticule.handlers.raster.examination import Examined, Wanted, examine  # noqa: PLC0415
 
     params: Validate = ctx.params
-    kind = _kind(file, state.size)
-    if kind in {NETCDF, HDF5}:
-        check_in_a_process(source.opened)
-    wanted = Wanted(params.target_crs, RasterType(params.raster_type) if params.raster_type != "auto" else None)
-    found = examine(source.opened, kind, state.size, wanted, lambda: go_on(ctx))
+    raster_type = RasterType(params.raster_type) if params.raster_type != "auto" else None
+    wanted = Wanted(params.target_crs, raster_type, params.output_tier, params.resampling)
+
+    warping = Warping(
+        target_crs=params.target_crs,
+        raster_type=raster_type,
+        output_tier=params.output_tier,
+        resampling=params.resampling,
+    )
+
+    def examined(readable: Readable) -> Examined:
+        return examine(readable, wanted, lambda: go_on(ctx))
+
+    preparation = Preparation(ctx, params, warping)
+    readable = preparation.prepare(source, _kind(file, state.size), state.size, _kind)
+    try:
+        found = examined(readable)
+    except PlacedByPoints:
+        readable = preparation.warp_by_points(readable, source)
+        found = examined(readable)
     return {
         "source": source.blob or source.shown,
-        "outcome": "fix" if found.findings else "ok",
+        "outcome": outcome_of(found.findings).value,
         "findings": [each.model_dump(mode="json") for each in found.findings],
         "facts": found.facts.model_dump(mode="json"),
         "size_bytes": state.size,
@@ -83,6 +104,7 @@ def _validated(ctx: ProcessContext, source: Source, file: SourceFile, state: Sta
         "raw_size_mb": round(found.raw_bytes / _MEBIBYTE, 3),
         "content_hash": _sha256(ctx, file, state.size) if params.content_hash else None,
         "etag": state.mark if source.blob else None,
+        "prepared": readable.path,
         "raster_type": found.facts.raster_type,
         "is_cog": found.facts.is_cog,
         "bbox": list(found.facts.bbox) if found.facts.bbox else None,

@@ -9,8 +9,7 @@ whatever the window. All other resampling, and projections between which there i
 """
 
 import math
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,14 +17,16 @@ from typing import Any, Final
 import numpy as np
 from affine import Affine
 from numpy.typing import NDArray
-from pyproj.aoi import AreaOfInterest
-from pyproj.transformer import Transformer, TransformerGroup
+from pyproj import Transformer
+from pyproj.exceptions import ProjError
 from rasterio.enums import MaskFlags, Resampling
 from rasterio.vrt import WarpedVRT
+from rasterio.warp import transform
 from rasterio.windows import Window
 
-from graticule.handlers.raster.grid import OutputGrid, Positions, applied, lonlat_bounds
-from graticule.handlers.raster.opening import open_raster
+from graticule.handlers.raster.grid import TURN, OutputGrid, Positions, applied, crs_name
+from graticule.handlers.raster.nodata import WIDE_INTEGERS, Number, exact_nodata
+from graticule.handlers.raster.opening import GDAL_ERRORS, open_raster
 from graticule.handlers.raster.pixels import Box, Pixels, PixelSource, Validity
 
 CELL: Final = 64  # pixels between two points of the lattice
@@ -35,6 +36,8 @@ SMALLEST: Final = 1 / PARTS
 FARTHEST: Final = 2000  # source pixels that a box may reach across, so that a position fits into 31 bits
 EXACT: Final = 1e-9
 SMOOTH: Final = 1e-3  # for resampling that blends: invisible after rounding
+LOOKED_AT: Final = 5  # pixels along each side, by which the way is chosen
+CLOSE: Final = 0.01  # of a pixel
 CHUNK: Final = 1024  # columns that are gathered at once
 # GDAL takes a position that is short of a border by no more than this as being on it.
 BORDER: Final = 1e-10
@@ -73,51 +76,70 @@ def needs_mask(dataset: Any, grid: OutputGrid) -> bool:
     return MaskFlags.per_dataset in dataset.mask_flag_enums[0] or not lies_on(dataset, grid)
 
 
-def nodata_of(dataset: Any) -> float | None:
-    """Give the nodata value, if it is one that the samples can have at all.
+def nodata_of(dataset: Any) -> Number | None:
+    """Return the nodata value if samples of the type can have it; that of integers is an integer.
 
     Where nothing else tells which samples are missing, those of floats are that are not a number.
     """
-    nodata: float | None = dataset.nodata
-    dtype = np.dtype(dataset.dtypes[0])
+    nodata, dtype = exact_nodata(dataset), np.dtype(dataset.dtypes[0])
     if dtype.kind == "f":
         tells = _alpha(dataset) is not None or MaskFlags.per_dataset in dataset.mask_flag_enums[0]
         return math.nan if nodata is None and not tells else nodata
-    if nodata is None or dtype.kind not in "iu":
+    if nodata is None or dtype.kind not in "iu" or not math.isfinite(nodata):
         return None
     limits = np.iinfo(dtype)
-    return nodata if limits.min <= nodata <= limits.max and nodata == int(nodata) else None
+    return int(nodata) if limits.min <= nodata <= limits.max and nodata == int(nodata) else None
 
 
 def straight_way(dataset: Any, grid: OutputGrid) -> Transformer | None:
-    """Give the way from the grid's projection to the source's, if it is the same for all of the source.
+    """Return the way from the grid's projection to the source's, if it is the same for all of the grid.
 
-    Between datums there are often several, each for an area: GDAL's warper takes for each pixel the best that is good
-    there, which is the first one everywhere if that one's area holds all of the source.
+    Between datums there are often several, each for an area. Where GDAL, which has a PROJ of its own, would put the
+    source elsewhere, the way is GDAL's: the grid is its choice.
     """
     if dataset.gcps[0] or (dataset.crs.is_geographic and not -180 <= dataset.bounds.left < dataset.bounds.right <= 180):
         return None
-    ways = ways_back(dataset, grid)
-    return ways[0] if len(ways) == 1 or _holds(ways[0].area_of_use, _bounds(dataset)) else None
+    way = way_back(dataset, grid)
+    # GDAL's warper counts in doubles, which do not hold all integers of 64 bits.
+    is_straight = dataset.dtypes[0] in WIDE_INTEGERS or _is_one(way, grid)
+    return way if is_straight and _is_that_of_gdal(way, dataset, grid) else None
 
 
-def ways_back(dataset: Any, grid: OutputGrid) -> list[Transformer]:
-    """Give the ways from the grid's projection to the source's, the best first, and only those that can be gone."""
-    west, south, east, north = _bounds(dataset)
-    area: Any = AreaOfInterest(west, south, east, north) if west < east else None
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Best transformation is not available", UserWarning)
-        group = TransformerGroup(grid.crs.to_wkt(), dataset.crs.to_wkt(), always_xy=True, area_of_interest=area)
-    return group.transformers
+def way_back(dataset: Any, grid: OutputGrid) -> Transformer:
+    """Return the way from the grid's projection to the source's: at each place the one that PROJ finds best."""
+    return Transformer.from_crs(crs_name(grid.crs), crs_name(dataset.crs), always_xy=True)
 
 
-def _bounds(dataset: Any) -> list[float]:
-    return lonlat_bounds(dataset.crs, dataset.transform, dataset.width, dataset.height)
+def _is_one(way: Transformer, grid: OutputGrid) -> bool:
+    """Return whether all of a grid goes the same way, by some of its pixels."""
+    columns, rows = np.meshgrid(np.linspace(0, grid.width, LOOKED_AT), np.linspace(0, grid.height, LOOKED_AT))
+    places = zip(*(each.flat for each in applied(grid.transform, columns, rows)), strict=True)
+    return len({_operation(way, *place) for place in places} - {None}) <= 1
 
 
-def _holds(area: Any, bounds: Sequence[float]) -> bool:
-    west, south, east, north = bounds
-    return area is not None and area.west <= west <= east <= area.east and area.south <= south <= north <= area.north
+def _operation(way: Transformer, x: float, y: float) -> str | None:
+    """Return the operation by which a place is transformed; None when it has no place there."""
+    if not math.isfinite(way.transform(x, y)[0]):
+        return None
+    try:
+        return str(way.get_last_used_operation().definition)
+    except ProjError:  # nothing is to be done: they are the same
+        return ""
+
+
+def _is_that_of_gdal(way: Transformer, dataset: Any, grid: OutputGrid) -> bool:
+    """Return whether GDAL finds the middle of the source in the same place of the grid, to a hundredth of a pixel."""
+    x, y = dataset.transform @ (dataset.width / 2, dataset.height / 2)
+    here = way.transform(x, y, direction="INVERSE")
+    try:
+        there = transform(dataset.crs, grid.crs, [x], [y])
+    except GDAL_ERRORS:
+        return True
+    if not np.isfinite(here).all():
+        return True
+    columns, rows = applied(~grid.transform, *np.transpose([here, np.ravel(there)]))
+    turns = np.abs(TURN / grid.transform.a) if grid.crs.is_geographic else math.inf
+    return bool(np.abs(math.remainder(np.ptp(columns), turns)) < CLOSE and np.ptp(rows) < CLOSE)
 
 
 def _warped(dataset: Any, grid: OutputGrid, resampling: str) -> WarpedVRT:

@@ -73,6 +73,13 @@ class Opening(Described):
     wkt_column: str | None = None
     fields: list[int] | None = None  # the places of those that are read, when not all are
     types: dict[int, str] = {}  # of what is read, by its place, of which the format does not say it: Arrow's names
+    label: str | None = None  # what people call the layer, where that is not its name in the file
+    bbox: list[float] | None = None  # of one of several layers, as that of the source
+
+    @property
+    def name(self) -> str:
+        """What people call the layer."""
+        return self.label or self.layer
 
 
 class Chunk(Described):
@@ -87,6 +94,7 @@ class Chunk(Described):
     row_count: int = Field(ge=0)
     begin: int | None = None
     end: int | None = None
+    layer: int | None = None  # its place among the layers of a source of several; all of them when not given
 
 
 class Source(Described):
@@ -97,6 +105,7 @@ class Source(Described):
     content_hash: str
     size_bytes: int
     opening: Opening
+    others: list[Opening] = []  # the other layers, when several become one table
     feature_count: int
     shape: Shape
     columns: list[Column]
@@ -105,6 +114,16 @@ class Source(Described):
     outcome: str
     findings: list[JsonValue]
     facts: dict[str, JsonValue]
+
+    @property
+    def openings(self) -> list[Opening]:
+        """All layers, in the order in which they are read."""
+        return [self.opening, *self.others]
+
+    @property
+    def layer_name(self) -> str:
+        """What people call the layer, or the layers."""
+        return f"{self.opening.name} and {len(self.others)} more" if self.others else self.opening.name
 
     def validation(self) -> dict[str, JsonValue]:
         """Give the report."""

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 import orjson
 from pydantic import BaseModel, Field, JsonValue
 
+from graticule.core import json_codec
 from graticule.core.errors import ConfigurationError, Unavailable
 from graticule.core.models.platform import TableName
 from graticule.handlers.answers import Stopped, answering, answering_async, go_on
@@ -23,10 +24,12 @@ from graticule.handlers.context import (
 from graticule.handlers.registry import register_handler
 from graticule.handlers.result import HandlerResult
 from graticule.handlers.vector.described import DEFAULT_TARGET, Chunk, Described, Source
+from graticule.handlers.vector.overviews import build_overview
 from graticule.handlers.vector.preparing.bounds import Bounds, joined
 from graticule.handlers.vector.preparing.columns import FEATURE_ID, GEOMETRY
 from graticule.handlers.vector.rejecting import Code, rejected
 from graticule.repositories.database import Database
+from graticule.repositories.overviews import OverviewFailed
 from graticule.repositories.tasks import Delivery
 from graticule.repositories.vectors import (
     AbandonedTables,
@@ -67,9 +70,9 @@ class Stage(BaseModel):
 
     def digest(self) -> str:
         """Tell apart what is loaded from other sources, and in other ways."""
-        parts = {"etag", "opening", "shape", "columns", "chunks"}
+        parts = {"etag", "opening", "others", "shape", "columns", "chunks"}
         told = [self.source.model_dump(mode="json", include=parts), self.target_crs]
-        return hashlib.sha256(orjson.dumps(told, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
+        return hashlib.sha256(json_codec.encode(told, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
 
 
 class Load(Stage):
@@ -102,7 +105,7 @@ class Finalize(Stage):
     def description(self) -> Description:
         """Give what the table says of itself."""
         source = self.source
-        layer = f"the layer {source.opening.layer!r} of {source.source}"
+        layer = f"the layer {source.layer_name!r} of {source.source}"
         sentence = f"{source.feature_count} rows of {layer}, in {self.target_crs}."
         return Description(sentence, {column.name: column.field for column in source.columns})
 
@@ -172,7 +175,7 @@ def load(ctx: ProcessContext) -> HandlerResult:
     except TooWideRows as refused:
         fields = len(ctx.params.source.columns)
         what = f"A row of these {fields} fields needs more room than the database has for one, about 8,000 bytes."
-        raise rejected(Code.TOO_MANY_FIELDS, what, f"layer {ctx.params.source.opening.layer}") from refused
+        raise rejected(Code.TOO_MANY_FIELDS, what, f"layer {ctx.params.source.layer_name}") from refused
     except UnfitRows as refused:
         raise rejected(Code.UNFIT_VALUE, f"A value does not fit into the table: {refused}") from refused
     except (NotStaged, Unavailable) as failed:
@@ -190,7 +193,7 @@ def _loaded(ctx: ProcessContext, staging: BlockingStaging) -> dict[str, JsonValu
         done = _copied(ctx, rows)
         if done.row_count != asked.chunk.row_count:
             what = f"The file announces {asked.chunk.row_count} features, and {done.row_count} can be read."
-            raise rejected(Code.CORRUPT, what, f"layer {asked.source.opening.layer}")
+            raise rejected(Code.CORRUPT, what, f"layer {asked.source.layer_name}")
         rows.result = done.model_dump(mode="json")
     return rows.result
 
@@ -225,6 +228,7 @@ async def finalize(ctx: HandlerContext) -> HandlerResult:
     asked: Finalize = ctx.params
     if not await _is_published(ctx, asked):
         await _index(ctx, asked)
+        await _prepare_overview(ctx, asked)
         await _publish(ctx, asked)
     return HandlerResult.success(await _described(asked))
 
@@ -271,6 +275,25 @@ async def _index_geometry(ctx: HandlerContext, asked: Finalize) -> None:
         await VectorRepository(connection, ctx.job_id).index_geometry(asked.table)
 
 
+async def _prepare_overview(ctx: HandlerContext, asked: Finalize) -> None:
+    """Prepare the tiles of places with many features. A table without them is served all the same."""
+
+    def report(done: float, total: float) -> None:
+        go_on(ctx)
+        ctx.progress(done, total, "tiles")
+
+    try:
+        async with _database(ctx).connection() as connection, connection.transaction():
+            tables = VectorRepository(connection, ctx.job_id)
+            if await tables.has_overview():
+                return
+            with span("postgis.overview", rows=asked.source.feature_count):
+                if await build_overview(tables.overview_builder(asked.table), report):
+                    await tables.keep_overview()
+    except OverviewFailed as error:
+        ctx.logger.warning("the tiles of many features could not be prepared", error=error.detail)
+
+
 async def _publish(ctx: HandlerContext, asked: Finalize) -> None:
     """Put the table in its place, all in one transaction."""
     async with _database(ctx).connection() as connection, connection.transaction():
@@ -310,27 +333,17 @@ async def _described(asked: Finalize) -> dict[str, JsonValue]:
 
 def bbox_of(parts: list[Bounds | None], crs: str, of_source: list[float]) -> list[float] | None:
     """Give the bounds of all parts in degrees; the west is beyond the east only if it is so in the source."""
-    bounds = joined(*parts)
+    from pyproj import CRS  # noqa: PLC0415 - an orchestrator need not have it
+
+    from graticule.handlers.vector.extent import extent_in_degrees, wrapped  # noqa: PLC0415
+
+    bounds, target = joined(*parts), CRS.from_user_input(crs)
     if bounds is None:
         return None
-    (west, south, east, north), has_longitudes = _degrees(bounds, crs)
-    if has_longitudes:
-        return [_around(west), south, _around(east), north]
-    if of_source[0] > of_source[2] or west > east:
+    extent = extent_in_degrees(target, bounds)
+    if extent is None:
+        return of_source
+    west, south, east, north = wrapped(extent)
+    if not target.is_geographic and (of_source[0] > of_source[2] or west > east):
         west, _, east, _ = of_source
     return [west, south, east, north]
-
-
-def _around(longitude: float) -> float:
-    """Give a longitude that is counted on across the antimeridian as one before it."""
-    return longitude - 360 if longitude > 180 else longitude
-
-
-def _degrees(bounds: Bounds, crs: str) -> tuple[Bounds, bool]:
-    """Give bounds in degrees, and tell whether they are longitudes and latitudes already."""
-    if crs == DEFAULT_TARGET:
-        return bounds, True
-    from pyproj import CRS, Transformer  # noqa: PLC0415 - an orchestrator need not have it
-
-    to_degrees = Transformer.from_crs(crs, DEFAULT_TARGET, always_xy=True)
-    return to_degrees.transform_bounds(*bounds, densify_pts=21), CRS.from_user_input(crs).is_geographic

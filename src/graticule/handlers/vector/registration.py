@@ -8,6 +8,7 @@ from typing import ClassVar
 import orjson
 from pydantic import JsonValue
 
+from graticule.core import json_codec
 from graticule.core.errors import InvalidInput
 from graticule.handlers.catalogue import Check
 from graticule.handlers.context import HandlerContext
@@ -106,11 +107,11 @@ def output_hash(given: TableInputs) -> str:
     source, table = given.source, given.table
     made = {
         "source": source.content_hash,
-        "opening": source.opening.model_dump(mode="json", exclude={"path", "etag"}),
+        "layers": [opening.model_dump(mode="json", exclude={"path", "etag"}) for opening in source.openings],
         "columns": [column.model_dump(mode="json") for column in source.columns],
         "geometry": given.geometry_type,
         "rows": table.row_count,
         "exports": {key: file.checksum for key, file in given.exports.items()},
         "software": software(),
     }
-    return hashlib.sha256(orjson.dumps(made, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    return hashlib.sha256(json_codec.encode(made, option=orjson.OPT_SORT_KEYS)).hexdigest()

@@ -3,6 +3,7 @@
 import hashlib
 from typing import TYPE_CHECKING, Final
 
+from graticule.core.validation import MOST_FINDINGS, outcome_of
 from graticule.handlers.answers import answering, go_on
 from graticule.handlers.context import ProcessContext
 from graticule.handlers.findings import Rejected
@@ -10,21 +11,17 @@ from graticule.handlers.registry import register_handler
 from graticule.handlers.result import HandlerResult
 from graticule.handlers.vector.described import DEFAULT_TARGET, Chunk, Opening, Source
 from graticule.handlers.vector.examining import chunks
-from graticule.handlers.vector.rejecting import Code, rejected
 from graticule.handlers.vector.sources.options import SourceOptions
-from graticule.handlers.vector.sources.source import Kind, SourceFile
+from graticule.handlers.vector.sources.source import MULTI_LAYER, Kind, SourceFile
 from graticule.repositories.geopackages import open_geopackage
 from graticule.storage.protocol import BlobInfo
 from graticule.telemetry import span
 
 if TYPE_CHECKING:
-    from graticule.handlers.vector.examining.scanning import Box, Scan
-    from graticule.handlers.vector.sources.reading import LayerReader
+    from graticule.handlers.vector.examining.layers import Examined
 
 MEMORY_LIMIT_MB: Final = 2048  # ordinary sources take a quarter of it, whatever their size
 TIMEOUT_SECONDS: Final = 7200  # all features are read, and all bytes
-WHOLE: Final = 1000
-SCANNING: Final = 950  # of the whole; a million polygons take 8 seconds, and the hash of their bytes .3
 
 
 class Validate(SourceOptions):
@@ -58,100 +55,73 @@ def validate(ctx: ProcessContext) -> HandlerResult:
 
 def _validated(ctx: ProcessContext, file: SourceFile, known: BlobInfo) -> Source:
     # Orchestrators load this module to know its handlers, and carry no GDAL.
-    from graticule.handlers.vector.examining import report  # noqa: PLC0415
+    from graticule.handlers.vector.examining import layers, report  # noqa: PLC0415
     from graticule.handlers.vector.preparing.geometries import target_crs  # noqa: PLC0415
-    from graticule.handlers.vector.sources.opening import opened_layer  # noqa: PLC0415
-    from graticule.handlers.vector.sources.reading import open_layer  # noqa: PLC0415
+    from graticule.handlers.vector.sources.opening import opened_layers  # noqa: PLC0415
 
     target = target_crs(ctx.params.target_crs)
-    opening, found = opened_layer(ctx, file, ctx.params)
-    facts = report.opening_facts(opening, _layers(ctx, opening))
+    openings, found = opened_layers(ctx, file, ctx.params)
+    facts = report.opening_facts(openings, _layers(ctx, openings))
     with report.telling(facts):
-        with span("ogr.scan", size_bytes=known.size), open_layer(ctx.storage, opening) as layer:
-            facts["geometry_type"] = layer.geometry_type
-            columns = report.table_columns(layer.fields)
-            scan = _scanned(ctx, layer, opening)
-        facts |= report.scan_facts(scan, columns)
-        opening, bounds = _placed(opening, report.bounds_of(scan))
-        bbox = report.degrees(opening.crs, bounds)
-        facts |= report.place_facts(bounds, bbox)
-        parts = _chunks(ctx, opening, scan.count)
+        with span("ogr.scan", size_bytes=known.size):
+            examined = layers.examine(ctx, openings, facts)
+        bbox = examined.bbox
+        facts |= report.place_facts(examined.layers, bbox)
+        parts = _chunks(ctx, examined)
         facts["chunk_count"] = len(parts)
         content_hash = _sha256(ctx, file.path, known.size)
-        SourceFile.of(ctx.storage, opening.path).check_unchanged(opening.etag)  # it may have been unpacked
-    found = [*found, *report.findings(scan, columns, opening, target, bbox)]
+        for opening in openings:  # it may have been unpacked
+            SourceFile.of(ctx.storage, opening.path).check_unchanged(opening.etag)
+    found = [*found, *examined.findings(target)][:MOST_FINDINGS]
+    first, *others = examined.openings
     return Source(
         source=file.path,
         etag=known.etag,
         content_hash=content_hash,
         size_bytes=known.size,
-        opening=opening,
-        feature_count=scan.count,
-        shape=report.shape_of(scan),
-        columns=columns,
+        opening=first,
+        others=others,
+        feature_count=examined.scan.count,
+        shape=report.shape_of(examined.scan),
+        columns=examined.columns,
         chunks=parts,
-        bbox=list(bbox),
-        outcome="fix" if found else "ok",
+        bbox=bbox,
+        outcome=outcome_of(found).value,
         findings=[each.model_dump(mode="json") for each in found],
         facts=report.bounded(facts),
     )
 
 
-def _scanned(ctx: ProcessContext, layer: "LayerReader", opening: Opening) -> "Scan":
-    from graticule.handlers.vector.examining.report import limit_of_longitudes  # noqa: PLC0415 - imports PROJ
-    from graticule.handlers.vector.examining.scanning import Scan  # noqa: PLC0415 - imports shapely
-
-    scan = Scan(layer.fields, limit_of_longitudes(opening.crs))
-    for batch in layer.batches():
-        go_on(ctx)
-        scan.add(batch.attributes, batch.wkb)
-        ctx.progress(*_scanned_share(scan.count, layer.count), "features")
-    if layer.count not in {None, scan.count}:
-        what = f"The layer announces {layer.count} features, and {scan.count} can be read."
-        raise rejected(Code.CORRUPT, what)
-    return scan
-
-
-def _scanned_share(count: int, announced: int | None) -> tuple[int, int | None]:
-    """Tell how far the work is, as long as that is known, on the one scale that it has to its end."""
-    return (round(SCANNING * min(1, count / announced)), WHOLE) if announced else (count, None)
-
-
-def _placed(opening: Opening, bounds: "Box") -> "tuple[Opening, Box]":
-    """Find out the order of the axes by where the features really are; what a file says of it need not be true."""
-    from graticule.handlers.vector.examining.report import turned  # noqa: PLC0415 - imports PROJ
-    from graticule.handlers.vector.sources.placing import is_swapped  # noqa: PLC0415 - imports PROJ
-
-    if is_swapped(opening.crs, bounds, f"layer {opening.layer}"):
-        return opening.model_copy(update={"is_swapped": True}), turned(bounds)
-    return opening, bounds
-
-
-def _layers(ctx: ProcessContext, opening: Opening) -> list[str]:
+def _layers(ctx: ProcessContext, openings: list[Opening]) -> list[str]:
     """Name all layers of the file; most formats have but one."""
     from graticule.handlers.vector.sources.ogr import closed_network  # noqa: PLC0415 - imports GDAL
     from graticule.handlers.vector.sources.ogr_reading import layer_names  # noqa: PLC0415 - imports GDAL
 
-    opened = SourceFile.of(ctx.storage, opening.path).opened
-    if opening.kind is Kind.GEOPACKAGE:
+    first, *others = openings
+    if others or first.kind not in MULTI_LAYER:
+        return [opening.name for opening in openings]
+    opened = SourceFile.of(ctx.storage, first.path).opened
+    if first.kind is Kind.GEOPACKAGE:
         with open_geopackage(opened) as package:
             return package.layers()
-    if opening.kind is Kind.KML:
-        with closed_network():
-            return layer_names(opened, opening.kind)
-    return [opening.layer]
+    with closed_network():
+        return layer_names(opened, first.kind)
 
 
-def _chunks(ctx: ProcessContext, opening: Opening, feature_count: int) -> list[Chunk]:
+def _chunks(ctx: ProcessContext, examined: "Examined") -> list[Chunk]:
     from graticule.handlers.vector.sources.reading import ranges  # noqa: PLC0415 - imports GDAL
 
-    if feature_count <= chunks.ROWS_PER_CHUNK:
-        return chunks.planned(None, feature_count)
-    found = ranges(ctx.storage, opening, chunks.rows_per_chunk(feature_count))
-    return chunks.planned(found, feature_count)
+    total = examined.scan.count
+    if total <= chunks.ROWS_PER_CHUNK:
+        return chunks.planned(None, total)
+    rows = chunks.rows_per_chunk(total)
+    planned = [chunks.planned(ranges(ctx.storage, layer.opening, rows), layer.count) for layer in examined.layers]
+    return planned[0] if len(planned) == 1 else chunks.joined(planned)
 
 
 def _sha256(ctx: ProcessContext, source: str, size: int) -> str:
+    from graticule.handlers.vector.examining.layers import SCANNING, WHOLE  # noqa: PLC0415 - imports GDAL
+
     digest = hashlib.sha256()
     done = 0
     for piece in ctx.storage.stream(source):

@@ -13,6 +13,7 @@ from tests.unit.handlers.stac.valid import assert_valid
 
 from graticule.core.errors import Unavailable
 from graticule.core.models.engine import JobPurpose
+from graticule.repositories.overviews import overview_name
 from graticule.repositories.publications import Deed, holding
 from graticule.services.asset_outcomes import ExternalOutputs
 from graticule.storage.local import LocalStorage
@@ -276,6 +277,31 @@ async def test_a_table_is_copied_with_all_that_it_is(publisher: Publisher) -> No
     assert analyzed == 2
 
 
+async def test_prepared_tiles_are_copied_and_dropped_with_their_table(publisher: Publisher) -> None:
+    name = f"roads_{publisher.asset_id[:8]}_v0"
+    tiles = overview_name(name)
+    publisher.made_table(name, (1, "a"))
+    publisher.admin.execute(
+        f"""SET ROLE graticule_worker;
+        CREATE TABLE geo.{tiles} (z smallint, x integer, y integer, mvt bytea, shown bigint, merged bigint);
+        INSERT INTO geo.{tiles} VALUES (0, 0, 0, 'tile', 1, 2);
+        COMMENT ON TABLE geo.{tiles} IS 'Tiles. Made by job x: a table.';
+        RESET ROLE""".encode()
+    )
+    output(await publisher.export({"table_name": name}))
+    copied = "SELECT z, x, y, mvt, shown, merged FROM external.{}"
+    assert publisher.admin.execute(copied.format(tiles).encode()).fetchall() == [(0, 0, 0, b"tile", 1, 2)]
+    state = "SELECT obj_description(%s::regclass), has_table_privilege('graticule_serve_external', %s, 'SELECT')"
+    (of_tiles, is_served), (of_table, _) = (
+        publisher.admin.execute(state, (f"external.{table}", f"external.{table}")).fetchall()[0]
+        for table in (tiles, name)
+    )
+    assert (of_tiles, is_served) == (f"Tiles. {of_table}", True)
+    output(await publisher.unpublish(0))
+    left = "SELECT to_regclass(%s)"
+    assert publisher.admin.execute(left, (f"external.{tiles}",)).fetchone() == (None,)
+
+
 async def test_a_table_is_published_with_its_item_and_the_files_beside_it(publisher: Publisher) -> None:
     made = await publisher.made_features({"geoparquet": b"rows", "pmtiles": b"tiles"})
     done = output(await publisher.export(made))
@@ -308,7 +334,7 @@ async def test_a_table_without_files_is_published_with_its_item(publisher: Publi
     item = await publisher.item(made["stac_item_id"])
     assert item is not None
     assert_valid(item)
-    features = f"/features/{publisher.asset_id}/collections/features/items?version=0"
+    features = f"/features/{publisher.asset_id}/collections/features/download.geojson?version=0"
     assert item["assets"] == {"features": {"href": features, "type": "application/geo+json", "roles": ["data"]}}
 
 

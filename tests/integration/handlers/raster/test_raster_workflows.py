@@ -1,5 +1,6 @@
 """The shipped raster workflows, led through their nodes with the real handlers; only the catalogue is left out."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import orjson
 import pytest
 from tests.integration.handlers.raster.desk import Desk
 from tests.unit.dag.jobs import PlayedJob
+from tests.unit.handlers.raster.foreign_files import netcdf_with_times
 
 import graticule.workflows
 from graticule.core.states import JobStatus
@@ -105,6 +107,19 @@ def test_a_large_raster_becomes_tiles_and_a_mosaic(any_desk: Desk) -> None:
         f"{prefix}/mosaics/scene.json",
         f"{prefix}/schemes/scene.geojson",
     ]
+
+
+def test_what_is_chosen_of_a_file_reaches_every_task(any_desk: Desk) -> None:
+    local = netcdf_with_times(any_desk.file("bronze/scene.nc"), ("t2m", "tp"))
+    any_desk.storage.put("bronze/climate.nc", local.read_bytes())
+    options = {"blob_name": "climate.nc", "subdataset": "tp", "time": "2024-01-02", "nodata": 100_000}
+    led = Led(any_desk, "process_large_raster", extract_first=True, tile_size=512, overlap=0, **options, **SUBMITTED)
+    assert led.registered is not None
+    (band,) = led.registered.product.bands
+    assert band.statistics is not None
+    assert (band.nodata, band.statistics.minimum, band.statistics.maximum) == (100_000, 104_800, 109_599)
+    assert led.registered.source.acquired_at == datetime(2024, 1, 2, tzinfo=UTC)
+    assert led.registered.source.facts["variable"] == "tp"
 
 
 @pytest.mark.parametrize("extract_first", [False, True])

@@ -1,9 +1,11 @@
 """A worker and the application of features, for all tests of a process that take a file the whole way."""
 
+import threading
 from collections.abc import Iterator
 
 import pytest
 from tests.conftest import new_database
+from tests.integration.handlers.vector.hosts import Host
 from tests.integration.handlers.vector.ingesting import Ingestion
 
 
@@ -21,3 +23,14 @@ def ingestion(shared_ingestion: Ingestion) -> Iterator[Ingestion]:
     """Give the worker; what was loaded is dropped after the test."""
     yield shared_ingestion
     shared_ingestion.rows.forget()
+
+
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")  # as installations have it
+    with Host() as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()

@@ -44,12 +44,17 @@ class Desk:
         file.write_bytes(data.encode() if isinstance(data, str) else data)
 
     def open(self, path: str, **options: str) -> Opening:
+        (opened,) = self.open_all(path, **options)
+        return opened
+
+    def open_all(self, path: str, **options: str) -> list[Opening]:
         container, _, blob = path.partition("/")
         with BlockingStorage(LocalStorage(self.folder)) as storage:
             file = SourceFile.at(storage, container, blob)
-            opened, findings = opening.opened_layer(self._context(storage), file, SourceOptions(**options))
+            asked = SourceOptions.model_validate(options)
+            opened, findings = opening.opened_layers(self._context(storage), file, asked)
         self.found = [finding.code for finding in findings]
-        return Opening.model_validate_json(opened.model_dump_json())
+        return [Opening.model_validate_json(each.model_dump_json()) for each in opened]
 
     def read(self, opened: Opening, chunk: Chunk | None = None) -> pa.Table:
         """Give all features, with their geometries as WKT."""

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tests.integration.handlers.vector.sources import Desk, archive, features, shapefile
 
+from graticule.handlers import zip_archive
 from graticule.handlers.answers import Stopped
-from graticule.handlers.vector.sources import archive as unpacking
 
 ZIP = "bronze/a.zip"
 
@@ -85,18 +85,18 @@ def test_files_that_are_one_another_are_refused(desk: Desk) -> None:
 
 
 def test_what_grows_too_much_is_refused(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unpacking, "FREE_BYTES", 100_000)
+    monkeypatch.setattr(zip_archive, "FREE_BYTES", 100_000)
     desk.put(ZIP, archive({"a.geojson": features() + " " * 1_000_000}))
     assert desk.refusal(ZIP) == "decompression_bomb"
-    monkeypatch.setattr(unpacking, "MOST_RATIO", 5000)
+    monkeypatch.setattr(zip_archive, "MAX_RATIO", 5000)
     assert desk.open(ZIP).layer == "a"
-    monkeypatch.setattr(unpacking, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(zip_archive, "MAX_BYTES", 100_000)
     assert desk.refusal(ZIP) == "decompression_bomb"
 
 
 def test_growth_is_counted_whatever_is_announced(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unpacking, "FREE_BYTES", 100_000)
-    monkeypatch.setattr(unpacking, "PIECE_BYTES", 10_000)
+    monkeypatch.setattr(zip_archive, "FREE_BYTES", 100_000)
+    monkeypatch.setattr(zip_archive, "PIECE_BYTES", 10_000)
     packed = bytearray(archive({"a.geojson": features() + " " * 1_000_000}))
     for mark, place in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
         begin = packed.index(mark) + place
@@ -107,10 +107,10 @@ def test_growth_is_counted_whatever_is_announced(desk: Desk, monkeypatch: pytest
 
 
 def test_too_many_files_are_refused(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unpacking, "MOST_ENTRIES", 2)
+    monkeypatch.setattr(zip_archive, "MAX_ENTRIES", 2)
     desk.put(ZIP, archive({"a.geojson": features(), "b": "", "c": ""}))
     assert desk.refusal(ZIP) == "decompression_bomb"
-    monkeypatch.setattr(unpacking, "LONGEST_DIRECTORY", 100)
+    monkeypatch.setattr(zip_archive, "MAX_DIRECTORY_BYTES", 100)
     assert desk.refusal(ZIP) == "decompression_bomb"
 
 

@@ -26,6 +26,7 @@ from tests.integration.handlers.vector.writers import write_layer
 from tests.integration.handlers.vector.written import wkb_of
 
 from graticule.core.table import DatabaseRole
+from graticule.repositories.overviews import overview_name
 
 LIVE = "roads_v1"
 ROWS, CHUNKS = 12, 4
@@ -361,4 +362,4 @@ def test_a_full_disk_fails_the_load_and_nothing_else(crowded: Ingestion, small_d
     loaded = job.ended()
     assert_whole(loaded)
     assert loaded.values("text") == texts
-    assert crowded.rows.tables() == [LIVE]
+    assert crowded.rows.tables() == [LIVE, overview_name(LIVE)]

@@ -16,10 +16,11 @@ import shapely
 from pyproj import CRS
 from tests.integration.handlers.vector.sources import POINT, Desk, archive, features, refusal, shapefile
 
+from graticule.handlers.findings import Rejected
 from graticule.handlers.vector.described import Chunk
-from graticule.handlers.vector.sources import csv_table, encodings, geopackage, opening, reading
+from graticule.handlers.vector.sources import csv_table, encodings, geopackage, reading, source
 from graticule.handlers.vector.sources import geoparquet as geoparquet_source
-from graticule.handlers.vector.sources.placing import is_swapped
+from graticule.handlers.vector.sources.placing import layer_crs, locate
 from graticule.handlers.vector.sources.source import Kind
 from graticule.storage.blocking import BlockingStorage
 from graticule.storage.local import LocalStorage
@@ -125,7 +126,7 @@ def test_types_of_a_table_are_those_of_all_its_rows(desk: Desk, monkeypatch: pyt
     }
     assert read.to_pylist()[1]["zoned"] == WINTER
     desk.put("bronze/b.csv", f"{names}\n{first}\n{second}\n")
-    assert refusal(lambda: desk.rows("bronze/b.csv")) == "unfit_value"
+    assert refusal(lambda: desk.rows("bronze/b.csv")) == "unreadable_row"
 
 
 @pytest.mark.parametrize(
@@ -184,6 +185,64 @@ def test_a_header_may_come_after_empty_lines(desk: Desk) -> None:
     assert [row["n"] for row in desk.rows("bronze/a.csv")] == [1, 2]
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "wkt"),
+    [
+        ("a.tsv", "wkt\nLINESTRING (30 10, 10 30, 40 40)\n", "LINESTRING (30 10, 10 30, 40 40)"),
+        ("a.csv", "wkt\nLINESTRING (30 10, 10 30, 40 40)\n", "LINESTRING (30 10, 10 30, 40 40)"),
+        ("a.tsv", "n\twkt\n1\tLINESTRING (3 1, 1 3)\n2\tPOINT (1 2)\n", "LINESTRING (3 1, 1 3)"),
+        ("a.txt", "n|wkt|t\n1|LINESTRING (3 1, 1 3)|a;b\n", "LINESTRING (3 1, 1 3)"),
+        ("a.csv", "n;wkt\n1;LINESTRING (3 1, 1 3)\n", "LINESTRING (3 1, 1 3)"),
+        ("a.csv", 'n,wkt\n"1,5","LINESTRING (3 1, 1 3)"\n', "LINESTRING (3 1, 1 3)"),
+        ("a.tsv", "lon,lat\n1,2\n", "POINT (1 2)"),
+        ("a.csv", "lon\tlat\tt\n1\t2\ta,b,c,d,e\n", "POINT (1 2)"),
+        ("a.csv", "lon;lat;stra\xdfe\n1,5;2,5;x,y\n".encode("cp1252"), "POINT (1.5 2.5)"),
+        ("a.csv", 'a;b;lon,lat\n"x\n,,,",1\n', None),
+        ("a.csv", 't,lon,lat\n"a ""b"", \n;;;;;;",1,2\n', "POINT (1 2)"),
+        ("a.csv", "wkt\nPOINT Z (1 2 3)\n", "POINT Z (1 2 3)"),
+        ("a.csv", "wkt\nPOINT M (1 2 3)\n", "POINT M (1 2 3)"),
+    ],
+)
+def test_the_dialect_of_a_table_is_found(desk: Desk, name: str, text: str | bytes, wkt: str | None) -> None:
+    desk.put(f"bronze/{name}", text)
+    if wkt is None:
+        assert desk.refusal(f"bronze/{name}") in {"no_coordinates", "unreadable_row"}
+    else:
+        assert desk.rows(f"bronze/{name}")[0]["wkt"] == wkt
+
+
+def test_the_option_decides_on_the_delimiter(desk: Desk) -> None:
+    desk.put("bronze/a.csv", "id;form,x\n1;LINESTRING (3 1, 1 3)\n")
+    assert desk.refusal("bronze/a.csv") == "no_coordinates"
+    assert desk.rows("bronze/a.csv", wkt_column="form,x")[0]["wkt"] == "LINESTRING (3 1, 1 3)"
+
+
+def test_curves_in_a_table_become_lines(desk: Desk) -> None:
+    desk.put("bronze/a.csv", 'wkt\n"POINT (1 2)"\n"CIRCULARSTRING (0 0, 1 1, 2 0)"\n"POLYGON ((0 0, 1 0, 1 1))"\n')
+    opened = desk.open("bronze/a.csv")
+    assert opened.crs == "EPSG:4326"
+    with BlockingStorage(LocalStorage(desk.folder)) as storage, reading.open_layer(storage, opened) as layer:
+        (batch,) = layer.batches()
+    assert batch.curved.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("lon,lat\n1,2\n1,2,3\n", "row 3"),
+        ("lon,lat\n1,2\n1,2\n1,north\n", "feature 3, column lat"),
+        ('wkt\n"POINT (1 2)"\n"POINT (1 north)"\n', "feature 2, column wkt"),
+    ],
+)
+def test_a_rejection_names_the_row(desk: Desk, text: str, where: str) -> None:
+    desk.put("bronze/a.csv", text)
+    with pytest.raises(Rejected) as told:
+        desk.rows("bronze/a.csv")
+    (finding,) = told.value.findings
+    assert (finding.code, finding.where) == ("unreadable_row", where)
+    assert "wkt_column" in finding.how_to_fix
+
+
 def test_an_srid_before_wkt_is_its_crs(desk: Desk) -> None:
     text = "n;wkt\n1,SRID=32620;POINT(600000 1600000)\n2,srid=32620; POINT(600001 1600000)\n3,\n".replace("n;", "n,")
     desk.put("bronze/a.csv", text)
@@ -215,13 +274,12 @@ def test_coordinates_are_found_or_named(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("text", "code"),
     [
-        ("lon,lat\n1,2,3\n", "corrupt"),
-        ("lon,lat\none,2\n", "unfit_value"),
-        ("wkt\nPOINT (1 2)\nPOINT (1\n", "corrupt"),
+        ("lon,lat\n1,2,3\n", "unreadable_row"),
+        ("lon,lat\none,2\n", "unreadable_row"),
+        ("wkt\nPOINT (1 2)\nPOINT (1\n", "unreadable_row"),
         ("wkt\nPOINT (600000 1600000)\n", "no_crs"),
         ("wkt\n" + "GEOMETRYCOLLECTION(" * 50_000, "unsupported_geometry"),
         (f'wkt\n"{"GEOMETRYCOLLECTION(" * 50_000}POINT(1 2){")" * 50_000}"\n', "unsupported_geometry"),
-        ('wkt\n"CIRCULARSTRING (0 0, 1 1, 2 0)"\n', "unsupported_geometry"),
         ('wkt\n"TIN (((0 0, 1 1, 2 0, 0 0)))"\n', "unsupported_geometry"),
         ('lon,lat,t\n1,2,"' + "x" * 17_000_000, "too_large_feature"),
     ],
@@ -374,7 +432,7 @@ def test_kml_keeps_types_and_follows_nothing(desk: Desk, monkeypatch: pytest.Mon
     )
     assert desk.refusal("bronze/b.kml") == "several_layers"
     assert desk.rows("bronze/b.kml", layer="Two")[0]["n"] == 5
-    monkeypatch.setattr(opening, "MOST_KML_BYTES", 100)
+    monkeypatch.setitem(source.MAX_BYTES, Kind.KML, 100)
     assert desk.refusal("bronze/a.kml") == "too_large_file"
 
 
@@ -639,7 +697,9 @@ def test_a_crs_that_is_named_is_one_for_maps(desk: Desk, crs: str, code: str) ->
 def test_axes_are_swapped_when_only_that_lies_where_the_crs_is_used(
     crs: str, x: float, y: float, *, swapped: bool
 ) -> None:
-    assert is_swapped(crs, (x, y, x + 0.001, y), "layer") is swapped
+    location = locate(crs, (x, y, x + 0.001, y))
+    assert location is not None
+    assert location.is_swapped is swapped
 
 
 def test_a_crs_without_a_code_stays_as_it_is_written(desk: Desk, tmp_path: Path) -> None:
@@ -647,6 +707,21 @@ def test_a_crs_without_a_code_stays_as_it_is_written(desk: Desk, tmp_path: Path)
     parts = shapefile(tmp_path / "s", ["a"])
     pack(desk, parts, prj=own.to_wkt("WKT1_ESRI").encode())
     assert 'Scale factor at natural origin",0.99' in desk.open(ZIP).crs
+
+
+@pytest.mark.parametrize("crs", ["EPSG:2218", "EPSG:2963", "EPSG:32600"])
+def test_a_crs_that_proj_can_only_read_is_refused(desk: Desk, crs: str) -> None:
+    desk.put("bronze/a.geojson", features())
+    assert desk.refusal("bronze/a.geojson", source_crs=crs) == "unknown_source_crs"
+    text = CRS(crs).to_wkt("WKT1_GDAL")
+    assert refusal(lambda: layer_crs(text, None, "layer")) == "unknown_source_crs"
+
+
+@pytest.mark.parametrize("crs", ["ESRI:54098", "ESRI:102001", "EPSG:27200", "EPSG:3078", "EPSG:2065", "EPSG:2046"])
+def test_every_text_of_a_crs_is_read(crs: str) -> None:
+    for version in ("WKT1_GDAL", "WKT1_ESRI", "WKT2_2015", "WKT2_2019"):
+        read = CRS(layer_crs(CRS(crs).to_wkt(version), None, "layer"))
+        assert read.equals(CRS(crs), ignore_axis_order=True) or read.name.replace("_", " ") in CRS(crs).name
 
 
 def test_a_crs_that_is_none_is_refused(desk: Desk) -> None:
@@ -657,3 +732,11 @@ def test_a_crs_that_is_none_is_refused(desk: Desk) -> None:
             database.execute("UPDATE gpkg_contents SET srs_id = ?", [undefined])
             database.commit()
         assert desk.refusal("bronze/a.gpkg") == "no_crs"
+
+
+def test_another_version_of_flatgeobuf_is_named(desk: Desk) -> None:
+    desk.put("bronze/a.fgb", b"fgb\x02fgb\x00" + b"\0" * 100)
+    with pytest.raises(Rejected) as told:
+        desk.open("bronze/a.fgb")
+    (finding,) = told.value.findings
+    assert (finding.code, "version 2" in finding.what) == ("unsupported_version", True)

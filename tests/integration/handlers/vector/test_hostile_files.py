@@ -3,10 +3,8 @@
 import json
 import os
 import sqlite3
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ import pyogrio
 import pytest
 import shapely
 from pyproj import CRS
+from tests.integration.handlers.vector.hosts import Host
 from tests.integration.handlers.vector.sources import POINT, Desk, archive, features, refusal, shapefile
 from tests.integration.handlers.vector.vector_chain import FILE, SQUARES, Chain, codes, write_features
 from tests.integration.handlers.vector.written import is_misread
@@ -23,50 +22,15 @@ from graticule.core.errors import InvalidInput
 from graticule.handlers.registry import handlers
 from graticule.handlers.vector.described import Opening
 from graticule.handlers.vector.sources import ogr, ogr_reading, reading
+from graticule.handlers.vector.sources.json_crs import check_json
 from graticule.handlers.vector.sources.json_escapes import EscapeCheck
 from graticule.handlers.vector.sources.projections import read_crs, wkt_of_json
-from graticule.handlers.vector.sources.source import Kind, check_json
+from graticule.handlers.vector.sources.source import Kind
 from graticule.repositories import geopackages
 from graticule.storage.blocking import BlockingStorage
 from graticule.storage.local import LocalStorage
 
 JSON = "bronze/a.geojson"
-
-
-class Host(ThreadingHTTPServer):
-    """Something that a partner must not reach through us; it notes who comes."""
-
-    def __init__(self) -> None:
-        self.visits: list[str] = []
-        super().__init__(("127.0.0.1", 0), Visit)
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/secret.geojson"
-
-
-class Visit(BaseHTTPRequestHandler):
-    server: Host
-
-    def do_GET(self) -> None:
-        self.server.visits.append(self.path)
-        self.send_error(404)
-
-    do_HEAD = do_GET  # noqa: N815 - the name that the server looks for
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture
-def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
-    monkeypatch.setenv("no_proxy", "127.0.0.1")  # as installations have it
-    with Host() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture
@@ -147,7 +111,8 @@ def test_a_file_that_refers_to_others_is_rejected_unopened(desk: Desk, host: Hos
 
 
 def test_gdal_has_no_other_drivers_than_those_that_are_taken() -> None:
-    taken = {"GPKG", "FlatGeobuf", "GeoJSON", "GeoJSONSeq", "ESRI Shapefile", "LIBKML"}
+    taken = {"GPKG", "FlatGeobuf", "GeoJSON", "GeoJSONSeq", "ESRI Shapefile", "LIBKML", "GPX", "GML", "TopoJSON"}
+    taken |= {"JSONFG", "OpenFileGDB", "MapInfo File"}
     assert set(pyogrio.list_drivers()) == taken == set(Kind) - {"CSV", "Parquet"}
 
 
@@ -307,6 +272,30 @@ def test_a_crs_that_leads_to_files_is_rejected_unread(desk: Desk, text: str) -> 
     desk.put(JSON, collection(crs={"type": "name", "properties": {"name": text}}).encode())
     assert desk.refusal(JSON) == "unknown_source_crs"
     assert refusal(lambda: read_crs(text, "crs")) == "unknown_source_crs"
+
+
+@pytest.mark.parametrize("organization", ["none", "EPSG"])
+@pytest.mark.parametrize("extension", ['"PROJ4_GRIDS","PIPE"', '"PROJ4","+proj=longlat +nadgrids=PIPE +no_defs"'])
+def test_a_crs_with_a_code_is_taken_by_its_code_and_its_grids_stay_unread(
+    desk: Desk, organization: str, extension: str
+) -> None:
+    pipe = desk.folder / "pipe"
+    os.mkfifo(pipe)
+    text = OLD.replace("]]", '],AUTHORITY["EPSG","4267"]]').replace("]%s", f"],EXTENSION[{extension}]")
+    text = text.replace("PIPE", str(pipe)).replace("%s", "")
+    write_features(desk.folder / FILE, SQUARES)
+    before = (desk.folder / FILE).read_bytes()
+    with closing(sqlite3.connect(desk.folder / FILE)) as database:
+        change = "UPDATE gpkg_spatial_ref_sys SET organization = ?, organization_coordsys_id = 4267, definition = ?"
+        database.execute(change, [organization, text])
+        database.commit()
+    assert before != (desk.folder / FILE).read_bytes()
+    assert desk.open(FILE).crs == "EPSG:4267"
+    assert len(desk.rows(FILE)) == len(SQUARES)
+    parts = {f"a{ending}": data for ending, data in shapefile(desk.folder / "s", ["a"]).items()}
+    desk.put("bronze/a.zip", archive({**parts, "a.prj": text}))
+    assert desk.open("bronze/a.zip").crs == "EPSG:4267"
+    assert read_crs(text, "crs").to_epsg() == 4267
 
 
 def test_the_crs_of_a_flatgeobuf_is_looked_at(desk: Desk) -> None:

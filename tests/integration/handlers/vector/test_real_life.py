@@ -1,6 +1,8 @@
 """Files as partners really send them: each goes the whole way, and is asked for as a client does."""
 
 import json
+import math
+import struct
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
+import pyogrio.raw
 import pyproj
 import pytest
 import shapely
@@ -208,10 +211,19 @@ SPIKE = shapely.Polygon([(0, 0), (2, 0), (2, 2), (2, 5), (2, 2), (0, 2)])
 def test_what_collapses_does_not_spoil_the_table(ingestion: Ingestion, shape: BaseGeometry, area: float) -> None:
     loaded = ingestion.load(geopackage(ingestion, [shape, SQUARE], kind="Polygon"))
     found = loaded.shapes[0]
-    assert (0 if found is None else found.area) == pytest.approx(area)
-    assert found is None or found.is_valid
+    assert found is not None
+    assert found.area == pytest.approx(area)
+    assert found.bounds == (0, 0, 2, 2)
     assert loaded.geometry == "geometry(MultiPolygon,4326)"
     assert loaded.values("n") == [0, 1]
+
+
+def test_a_flat_part_of_a_good_geometry_is_left_out_and_named(ingestion: Ingestion) -> None:
+    loaded = ingestion.load(geopackage(ingestion, [SQUARE, shapely.MultiPolygon([SQUARE, FLAT])], kind="Unknown"))
+    assert loaded.shapes[1] is not None
+    assert loaded.shapes[1].equals(SQUARE)
+    told = {each["code"]: (each["severity"], each["where"]) for each in loaded.source["findings"]}
+    assert told["flat_geometries"] == ("warning", "feature 2")
 
 
 def test_a_line_of_one_place_does_not_spoil_the_table(ingestion: Ingestion) -> None:
@@ -219,6 +231,39 @@ def test_a_line_of_one_place_does_not_spoil_the_table(ingestion: Ingestion) -> N
     loaded = ingestion.load(geopackage(ingestion, lines, kind="LineString"))
     assert loaded.geometry == "geometry(MultiLineString,4326)"
     assert loaded.values("n") == [0, 1]
+    assert loaded.shapes[0] is not None
+    assert loaded.shapes[0].bounds == (1, 1, 1, 1)
+
+
+def test_curves_of_a_geopackage_become_lines(ingestion: Ingestion) -> None:
+    circle = struct.pack("<BII", 1, 10, 1) + struct.pack("<BII6d", 1, 8, 3, 0, 0, 2, 0, 0, 0)
+    file = ingestion.new_file("gpkg")
+    values = np.array([shapely.to_wkb(SQUARE), circle], dtype=object)
+    pyogrio.raw.write(
+        file, values, [np.arange(2)], ["n"], crs="EPSG:4326", driver="GPKG", geometry_type="Unknown", layer="a"
+    )
+    loaded = ingestion.load(file)
+    assert loaded.geometry == "geometry(MultiPolygon,4326)"
+    assert "curved_geometries" in loaded.fixes
+    assert loaded.shapes[1] is not None
+    assert loaded.shapes[1].area == pytest.approx(math.pi, rel=1e-2)
+
+
+def test_unclosed_rings_of_geojson_are_closed_and_named(ingestion: Ingestion) -> None:
+    file = ingestion.new_file("geojson")
+    ring = [[0, 0], [2, 0], [2, 2], [0, 2]]
+    shapes: list[dict[str, Any]] = [
+        {"type": "Polygon", "coordinates": [[*ring, ring[0]]]},
+        {"type": "Polygon", "coordinates": [ring]},
+        {"type": "MultiPolygon", "coordinates": [[[*ring, ring[0]]], [[[5, 5], [6, 6]]]]},
+    ]
+    features = [{"type": "Feature", "properties": {}, "geometry": shape} for shape in shapes]
+    file.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    loaded = ingestion.load(file)
+    assert [shape and shape.area for shape in loaded.shapes] == [4, 4, 4]
+    found = {each["code"]: each["where"] for each in loaded.result["validation"]["findings"]}
+    assert found["unclosed_rings"] == "features 2, 3"
+    assert found["short_rings"] == "feature 3"
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")], ids=str)

@@ -99,9 +99,9 @@ def codes(source: Source) -> list[str]:
     return [finding["code"] for finding in source.findings]  # type: ignore[index, call-overload, misc]
 
 
-def finding(source: Source, code: str) -> dict[str, Any]:
+def finding(source: Source, code: str, severity: str = "fix") -> dict[str, Any]:
     (found,) = [each for each in source.findings if each["code"] == code]  # type: ignore[index, call-overload]
-    assert found["severity"] == "fix"  # type: ignore[index, call-overload]
+    assert found["severity"] == severity  # type: ignore[index, call-overload]
     return found  # type: ignore[return-value]
 
 
@@ -154,7 +154,7 @@ def test_what_is_mended_is_told_with_examples(looking: Looking) -> None:
     assert finding(source, "invalid_geometries")["where"] == "feature 2"
     assert "Self-intersection[0.5 0.5]" in finding(source, "invalid_geometries")["what"]
     assert finding(source, "empty_geometries")["where"] == "features 3, 4"
-    assert "2 Polygon, 1 Point, 1 LineString" in finding(source, "mixed_geometries")["what"]
+    assert "2 Polygon, 1 Point, 1 LineString" in finding(source, "mixed_geometries", "info")["what"]
     assert "3 XY, 1 XYZ" in finding(source, "mixed_dimensions")["what"]
     assert source.facts["invalid"] == {
         "count": 1,
@@ -183,7 +183,8 @@ def test_the_column_takes_what_there_is(looking: Looking, texts: list[str], colu
 def test_another_projection_is_told(looking: Looking) -> None:
     looking.write(UTM, crs="EPSG:32620")
     source = looking.source()
-    assert finding(source, "other_crs")["what"] == "It is in EPSG:32620, and EPSG:4326 was asked for."
+    assert finding(source, "other_crs", "info")["what"] == "Reprojected from EPSG:32620 to EPSG:4326."
+    assert source.outcome == "ok"
     assert (source.facts["crs"], source.facts["crs_code"]) == ("WGS 84 / UTM zone 20N", "EPSG:32620")
     assert source.bbox == pytest.approx([-62.07, 14.47, -62.06, 14.48], abs=0.01)
     assert codes(looking.source(target_crs="EPSG:32620")) == []
@@ -214,7 +215,7 @@ def test_columns_that_get_another_name_are_told(looking: Looking) -> None:
     fields = {"geom": "a", "Größe (m²)": 1.0, "CODE": 1, "n": 1}
     looking.put("a.geojson", collection(fields))
     source = looking.source("a.geojson")
-    told = finding(source, "renamed_columns")["what"]
+    told = finding(source, "renamed_columns", "info")["what"]
     assert "2 columns" in told
     assert f"Größe (m²) → {source.columns[1].name}" in told
     assert "CODE" not in told  # by case alone is no news
@@ -261,9 +262,8 @@ def test_a_layer_without_a_place_is_rejected_with_what_is_known(looking: Looking
     assert [each.code for each in report.findings] == ["no_features"]
 
 
-def test_curves_are_rejected_with_what_is_known(looking: Looking) -> None:
-    arc = struct.pack("<BII6d", 1, 8, 3, 0, 0, 1, 1, 2, 0)
-    looking.put("a.parquet", geoparquet(shapely.to_wkb(shapely.Point(1, 1)), arc))
+def test_surfaces_are_rejected_with_what_is_known(looking: Looking) -> None:
+    looking.put("a.parquet", geoparquet(shapely.to_wkb(shapely.Point(1, 1)), struct.pack("<BII", 1, 16, 0)))
     report = looking.rejection("a.parquet")
     assert [(each.code, each.where) for each in report.findings] == [("unsupported_geometry", "feature 2")]
     assert (report.facts["driver"], report.facts["crs_code"]) == ("Parquet", "EPSG:4326")

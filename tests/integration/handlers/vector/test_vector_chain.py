@@ -570,7 +570,7 @@ VRT = '<OGRVRTDataSource><OGRVRTLayer name="a"><SrcDataSource>/etc/passwd</SrcDa
         (b"plain text", "not_a_vector"),
         (VRT.encode(), "not_a_vector"),
         (b"{ \n" + VRT.encode(), "not_a_vector"),
-        (b'{"type": "Topology", "arcs": [], "objects": {}}', "not_a_vector"),
+        (b'{"type": "Topology", "arcs": [], "objects": {}}', "no_layer"),
         (b"SQLite format 3\x00" + bytes(600), "not_a_vector"),
         (b'{"type": "FeatureCollection", "features": [{', "corrupt"),
         (b'{"type": "FeatureCollection", "features": []}', "no_features"),

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 import rasterio
 from affine import Affine
@@ -14,6 +15,7 @@ from tests.rasters import KINDS, make_raster
 from graticule.handlers.findings import Rejected
 from graticule.handlers.raster.grid import OutputGrid, lonlat_bounds, output_grid
 from graticule.handlers.raster.pixels import Box
+from graticule.handlers.raster.warp import opened_source
 
 LONLAT = CRS.from_epsg(4326)
 
@@ -95,6 +97,53 @@ def test_a_projection_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     with rasterio.open(path) as dataset, pytest.raises(Rejected) as refused:
         output_grid(dataset, LONLAT)
     assert refused.value.findings[0].code == "unusable_grid"
+
+
+def _small(path: Path, crs: str, transform: Affine, width: int = 1, height: int = 1) -> Path:
+    profile = {"crs": crs, "transform": transform, "width": width, "height": height, "count": 1, "dtype": "uint8"}
+    with rasterio.open(path, "w", driver="GTiff", nodata=0, **profile) as dataset:
+        dataset.write(np.full((1, height, width), 107, "uint8"))
+    return path
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (20, 1)])
+@pytest.mark.parametrize(
+    ("crs", "corner"),
+    [
+        ("EPSG:3031", (500_403, 500_997)),  # a degree of latitude has 15 times as many metres as one of longitude
+        ("EPSG:3413", (-300_000, -1_000_000)),
+        ("EPSG:32733", (500_403, 500_997)),
+        ("EPSG:28992", (195_000, 425_000)),
+        ("EPSG:2154", (650_000, 6_850_000)),
+    ],
+)
+def test_a_single_pixel_row_or_column_is_kept(
+    tmp_path: Path, crs: str, corner: tuple[float, float], shape: tuple[int, int]
+) -> None:
+    path = _small(tmp_path / "a.tif", crs, Affine(5, 0, corner[0], 0, -5, corner[1]), *shape)
+    with rasterio.open(path) as dataset:
+        grid = output_grid(dataset, LONLAT)
+    with opened_source(str(path), grid) as source:
+        found = np.count_nonzero(source.read(grid.box).data)
+    assert found >= 1
+    assert shape != (1, 1) or (grid.width, grid.height) == (1, 1)
+
+
+def test_a_grid_without_rows_is_refused(tmp_path: Path) -> None:
+    path = _small(tmp_path / "a.tif", "EPSG:32733", Affine(198, 0, 500_403, 0, -198, 500_997), 3, 3)
+    with rasterio.open(path) as dataset, pytest.raises(Rejected) as refused:
+        output_grid(dataset, LONLAT)
+    assert refused.value.findings[0].code == "unusable_grid"
+
+
+def test_a_crs_that_contradicts_its_code_is_taken_by_its_definition(tmp_path: Path) -> None:
+    """GDAL takes it by its definition, PROJ the datum by its code: a hundred metres apart."""
+    wkt = CRS.from_epsg(28992).to_wkt().replace("299.1528128", "299.15281310608")
+    path = _small(tmp_path / "a.tif", wkt, Affine(5, 0, 195_000, 0, -5, 425_000), 8, 6)
+    with rasterio.open(path) as dataset:
+        grid = output_grid(dataset, LONLAT)
+    with opened_source(str(path), grid) as source:
+        assert np.count_nonzero(source.read(grid.box).data) > 30
 
 
 def test_a_part_lies_where_the_whole_has_it() -> None:

@@ -18,8 +18,8 @@ from tests.unit.handlers.raster.validating import gradient, write
 from graticule.core.errors import Unavailable
 from graticule.handlers.findings import Rejected
 from graticule.handlers.raster.opening import gdal_environment, open_raster
-from graticule.handlers.raster.probe import check_in_a_process
 from graticule.handlers.raster.rendering import readable_source
+from graticule.handlers.raster.sandbox import ConversionRequest, convert_in_sandbox
 from graticule.handlers.raster.source_file import file_of
 
 
@@ -99,7 +99,7 @@ def test_a_file_whose_end_is_missing_is_rejected_behind_an_address_too(tmp_path:
 
 def test_what_cannot_be_looked_at_now_is_not_taken_for_harmless(tmp_path: Path) -> None:
     with served(tmp_path / "a.h5", status=503) as server, pytest.raises(Unavailable):
-        check_in_a_process(server.name)
+        convert_in_sandbox(ConversionRequest(name=server.name, kind="HDF5"))
 
 
 class _Answering(BaseHTTPRequestHandler):

@@ -28,7 +28,17 @@ EXTENTS = st.integers(1, 60_000)
 
 @pytest.mark.parametrize(
     ("bands", "bytes_per_sample", "size"),
-    [(3, 1, 8192), (1, 1, 8192), (4, 2, 4096), (1, 4, 4096), (12, 2, 2048), (200, 8, 2048), (1, 8, 4096)],
+    [
+        (3, 1, 8192),
+        (1, 1, 8192),
+        (4, 2, 4096),
+        (1, 4, 4096),
+        (12, 2, 2048),
+        (64, 8, 2048),
+        (1, 8, 4096),
+        (326, 2, 1024),
+        (1024, 8, 512),
+    ],
 )
 def test_a_tile_holds_nearly_200_mib(bands: int, bytes_per_sample: int, size: int) -> None:
     assert tile_size_for(bands, bytes_per_sample) == size

@@ -10,13 +10,15 @@ from affine import Affine
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from pyproj import Transformer
 from rasterio.crs import CRS
 from rasterio.enums import Resampling
 from rasterio.vrt import WarpedVRT
 from tests.rasters import KINDS, make_raster
 
 from graticule.handlers.raster import warp
-from graticule.handlers.raster.grid import OutputGrid, output_grid
+from graticule.handlers.raster.grid import OutputGrid, applied, output_grid
+from graticule.handlers.raster.opening import gdal_environment
 from graticule.handlers.raster.pixels import Box, Pixels
 from graticule.handlers.raster.warp import Nearest, Plain, Warped, needs_mask, opened_source
 
@@ -94,6 +96,33 @@ def test_grids_of_nations_whose_datums_have_several_ways(crs: str, origin: tuple
     with opened_source(str(path), grid) as source:
         assert type(source) is Nearest
     np.testing.assert_array_equal(in_pieces(path, grid, 128).data, one_pass(path, grid)[0])
+
+
+@pytest.mark.parametrize(
+    ("crs", "origin"),
+    [
+        ("EPSG:5221", (-544_005, -1_144_001)),  # counted from Ferro
+        ("EPSG:3396", (3_585_093, 5_647_337)),  # the direct way needs a grid that is not here
+        ("EPSG:20824", (499_324, 8_544_219)),  # in the areas of two ways
+        ("EPSG:5643", (510_340, 594_734)),
+        ("EPSG:26632", (680_927, 128_226)),  # its datum has an apostrophe, which WKT 1 loses
+    ],
+)
+def test_metres_are_where_proj_has_them(crs: str, origin: tuple[float, float], tmp_path: Path) -> None:
+    place = Affine(1, 0, origin[0], 0, -1, origin[1])
+    path = make_raster(tmp_path / "source.tif", "multispectral", width=8, height=6, crs=crs, transform=place)
+    to_degrees = Transformer.from_crs(crs, "EPSG:4326", always_xy=True)
+    with gdal_environment(64):
+        grid = grid_of(path)
+        made = in_pieces(path, grid, 128)
+    west, _, _, north = to_degrees.transform_bounds(origin[0], origin[1] - 6, origin[0] + 8, origin[1])
+    assert (grid.transform.c, grid.transform.f) == pytest.approx((west, north), abs=1e-7)
+    down, right = ((axis[made.valid] + 0.5).astype(np.float64) for axis in np.indices((grid.height, grid.width)))
+    xs, ys = to_degrees.transform(*applied(grid.transform, right, down), direction="INVERSE")
+    with rasterio.open(path) as dataset:
+        wanted = dataset.read()[:, np.floor(origin[1] - ys).astype(int), np.floor(xs - origin[0]).astype(int)]
+    assert made.data[:, made.valid].tolist() == wanted.tolist()
+    assert wanted.size
 
 
 @pytest.mark.parametrize("resampling", ["bilinear", "cubic", "average"])

@@ -156,7 +156,6 @@ def test_a_geometry_of_very_many_parts_is_like_others() -> None:
         ("POLYGON ((0 0, 2 2, 2 0, 0 2, 0 0))", 2.0),  # it crosses itself
         ("POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0), (1 1, 9 1, 9 2, 1 2, 1 1))", None),  # a hole that leaves it
         ("MULTIPOLYGON (((0 0, 2 0, 2 2, 0 2, 0 0)), ((1 0, 3 0, 3 2, 1 2, 1 0)))", 6.0),  # parts that overlap
-        ("POLYGON ((0 0, 1 1, 2 2, 0 0))", 0.0),  # it has no area
     ],
 )
 def test_invalid_polygons_are_repaired_and_stay_polygons(text: str, kept: float | None) -> None:
@@ -164,8 +163,23 @@ def test_invalid_polygons_are_repaired_and_stay_polygons(text: str, kept: float 
     assert made.geom_type == "MultiPolygon"
     assert made.is_valid
     assert kept is None or made.area == pytest.approx(kept)
-    assert (result.repaired, made.is_empty) == (1, kept == 0)
-    assert result.bounds == (None if made.is_empty else made.bounds)
+    assert result.repaired == 1
+    assert result.bounds == made.bounds
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("POLYGON ((0 0, 1 1, 2 2, 0 0))", "MULTIPOLYGON (((0 0, 1 1, 2 2, 0 0)))"),
+        ("MULTIPOLYGON (((0 0, 1 1, 2 2, 0 0)))", "MULTIPOLYGON (((0 0, 1 1, 2 2, 0 0)))"),
+        ("POLYGON ((3 3, 3 3, 3 3, 3 3))", "MULTIPOLYGON (((3 3, 3 3, 3 3, 3 3)))"),
+        ("LINESTRING (1 1, 1 1)", "MULTILINESTRING ((1 1, 1 1))"),
+    ],
+)
+def test_what_is_flat_stays_where_it_is(text: str, kept: str) -> None:
+    made, result = one(text)
+    assert (made.wkt, result.repaired) == (kept, 1)
+    assert result.bounds == made.bounds
 
 
 def bow_ties(count: int, size: float) -> str:
@@ -228,7 +242,6 @@ def _polygon(*rings: list[tuple[float, float]]) -> Made:
     ("made", "expected"),
     [
         (Made(2, [[(1, 1)]]), "MULTILINESTRING EMPTY"),
-        (Made(2, [[(1, 1), (1, 1)]]), "MULTILINESTRING EMPTY"),
         (Made(5, members=[Made(2, [[(1, 1)]]), Made(2, [[(0, 0), (1, 1)]])]), "MULTILINESTRING ((0 0, 1 1))"),
         (_polygon(square(0, 0)[:-1]), "MULTIPOLYGON (((0 0, 1 0, 1 1, 0 1, 0 0)))"),
         (_polygon(square(0, 0), [(0.2, 0.2), (0.3, 0.3)]), "MULTIPOLYGON (((0 0, 1 0, 1 1, 0 1, 0 0)))"),
@@ -271,9 +284,9 @@ def test_an_invalid_member_of_a_collection_is_repaired() -> None:
 
 
 def test_rejections_name_the_feature() -> None:
-    good, curve = Made(1, [[(0, 0)]]).wkb(Style()), struct.pack("<BII", 1, 8, 0)
+    good, triangle = Made(1, [[(0, 0)]]).wkb(Style()), struct.pack("<BII", 1, 17, 0)
     assert rejection([None, good, b"\x01\x03"]) == ("corrupt", "feature 3")
-    assert rejection([good, curve]) == ("unsupported_geometry", "feature 2")
+    assert rejection([good, triangle]) == ("unsupported_geometry", "feature 2")
     assert rejection([good, *of_text("POINT (1e30 1e30)")]) == ("absurd_bounds", "feature 2")
     assert rejection([good, *of_text("POINT (0 91)")], source=DEGREES) == ("absurd_bounds", "feature 2")
     assert rejection([good, *of_text("POINT (700 0)")], source=DEGREES) == ("absurd_bounds", "feature 2")

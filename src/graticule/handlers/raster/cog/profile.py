@@ -13,8 +13,11 @@ from rasterio.enums import ColorInterp
 from rasterio.io import DatasetReader
 
 from graticule.handlers.raster.cog.encoding import Encoding
+from graticule.handlers.raster.nodata import WIDE_INTEGERS, Number, exact_nodata
 
 BLOCK_SIZE = 512
+MAX_PIXEL_BYTES = 512  # of all bands, in a block of full size: 128 MiB
+MANY_BANDS_BLOCK_BYTES = 16 * 2**20  # in blocks of larger pixels: whoever reads one band decodes all of a block
 
 OverviewResampling = Literal["average", "nearest"]
 Color = tuple[int, int, int, int]
@@ -33,7 +36,7 @@ class CogProfile:
     transform: Affine
     encoding: Encoding
     overview_resampling: OverviewResampling
-    nodata: float | None = None
+    nodata: Number | None = None
     has_mask: bool = False
     colorinterp: Sequence[ColorInterp] = ()
     colormap: Mapping[int, Color] | None = None
@@ -55,9 +58,22 @@ class CogProfile:
         return np.dtype(self.dtype).type(0 if self.nodata is None else self.nodata)
 
     @property
+    def block_size(self) -> int:
+        """How many pixels a side of a block has."""
+        return block_size_for(self.count * np.dtype(self.dtype).itemsize)
+
+    @property
     def block_bytes(self) -> int:
         """How large a block is before it is compressed."""
-        return BLOCK_SIZE * BLOCK_SIZE * self.count * np.dtype(self.dtype).itemsize
+        return self.block_size**2 * self.count * np.dtype(self.dtype).itemsize
+
+
+def block_size_for(pixel_bytes: int) -> int:
+    """Return the side of a block of pixels of so many bytes: 512, and of very many bands a power of two below."""
+    size = BLOCK_SIZE
+    while pixel_bytes > MAX_PIXEL_BYTES and size**2 * pixel_bytes > MANY_BANDS_BLOCK_BYTES:
+        size //= 2
+    return size
 
 
 def profile_of(
@@ -71,15 +87,15 @@ def profile_of(
     overview_resampling: OverviewResampling,
     has_mask: bool,
     band_names: Sequence[str] | None = None,
-    nodata: float | EllipsisType | None = ...,
+    nodata: Number | EllipsisType | None = ...,
 ) -> CogProfile:
     """Give the profile of a COG on such a grid that keeps what the source says of its bands.
 
     Without `nodata` the source's own is kept. A lossy encoding keeps no exact values, hence a mask
     stands in for nodata there.
     """
-    wanted = dataset.nodata if nodata is ... else nodata
-    kept = wanted if wanted is not None and in_dtype_range(wanted, dataset.dtypes[0]) else None
+    wanted = exact_nodata(dataset) if nodata is ... else nodata
+    kept = wanted if wanted is not None and _fits(wanted, dataset.dtypes[0]) else None
     lossy_nodata = kept is not None and not encoding.is_lossless
     colormap = _colormap(dataset)
     return CogProfile(
@@ -102,6 +118,12 @@ def profile_of(
         tags=_lasting(dataset.tags()),
         band_tags=tuple(_lasting(dataset.tags(band)) for band in dataset.indexes),
     )
+
+
+def _fits(nodata: Number, dtype: str) -> bool:
+    if dtype in WIDE_INTEGERS:
+        return int(np.iinfo(dtype).min) <= nodata <= int(np.iinfo(dtype).max)
+    return bool(in_dtype_range(nodata, dtype))
 
 
 def _colormap(dataset: DatasetReader) -> Mapping[int, Color] | None:

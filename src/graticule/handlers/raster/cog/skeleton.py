@@ -12,8 +12,10 @@ import rasterio
 from rasterio.enums import ColorInterp
 from rasterio.io import DatasetWriter, MemoryFile
 
-from graticule.handlers.raster.cog.profile import BLOCK_SIZE, CogProfile
+from graticule.handlers.raster.cog.profile import CogProfile
+from graticule.handlers.raster.nodata import WIDE_INTEGERS
 
+_NODATA, _ASCII = 42113, 2
 _TYPE_SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8}
 
 
@@ -45,21 +47,29 @@ def skeleton_of(profile: CogProfile) -> Skeleton:
             if profile.has_mask:
                 dataset.write_mask(True)
         directories = list(_directories(memory.read()))
-    return Skeleton(directories[0], directories[1] if profile.has_mask else None)
+    return Skeleton({**directories[0], **_wide_nodata(profile)}, directories[1] if profile.has_mask else None)
+
+
+def _wide_nodata(profile: CogProfile) -> TiffFields:
+    """Return the tag of a nodata value that rasterio, which passes doubles, could not write exactly."""
+    if profile.nodata is None or profile.dtype not in WIDE_INTEGERS:
+        return {}
+    text = f"{profile.nodata:d}\0".encode()
+    return {_NODATA: TiffField(_ASCII, len(text), text)}
 
 
 def _creation_options(profile: CogProfile) -> dict[str, object]:
     return {
-        "width": BLOCK_SIZE,
-        "height": BLOCK_SIZE,
+        "width": profile.block_size,
+        "height": profile.block_size,
         "count": profile.count,
         "dtype": profile.dtype,
         "crs": profile.crs,
         "transform": profile.transform,
-        "nodata": profile.nodata,
+        "nodata": None if profile.dtype in WIDE_INTEGERS else profile.nodata,
         "tiled": True,
-        "blockxsize": BLOCK_SIZE,
-        "blockysize": BLOCK_SIZE,
+        "blockxsize": profile.block_size,
+        "blockysize": profile.block_size,
         "interleave": "pixel",
         "compress": profile.encoding.compression,
         "predictor": profile.encoding.predictor,

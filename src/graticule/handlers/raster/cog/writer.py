@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from graticule.handlers.raster.cog.encoding import encode_block, encode_mask
 from graticule.handlers.raster.cog.header import cog_header
-from graticule.handlers.raster.cog.profile import BLOCK_SIZE, CogProfile
+from graticule.handlers.raster.cog.profile import CogProfile
 from graticule.handlers.raster.cog.pyramid import LevelRow, level_sizes, reduced
 from graticule.handlers.raster.cog.skeleton import skeleton_of
 from graticule.handlers.raster.cog.spool import BlockSpool, EncodedBlock
@@ -56,7 +56,7 @@ def write_cog(
     `on_progress(done, total)` counts block rows. It is called in the calling thread after each unit, and
     while the file is put together. What it raises ends the work; nothing is left behind then.
 
-    Memory: at most 2 R + 6 N U + 4/3 S, where R is a block row of the image (512 x width x bands x bytes
+    Memory: at most 2 R + 6 N U + 4/3 S, where R is a block row of the image (block size x width x bands x bytes
     per sample), N the number of sources, U a unit (16 MiB, or one block if that is more) and S the spool's
     64 MiB; blocks beyond that wait in a nameless file beside `path`.
     """
@@ -139,7 +139,8 @@ class _Production:
         self._pending: deque[tuple[_Unit, Future[_Encoded]]] = deque()
         self._gathering: dict[int, LevelRow] = {}
         self._done = 0
-        self._total = -(-profile.height // BLOCK_SIZE)
+        self._block = profile.block_size
+        self._total = -(-profile.height // self._block)
 
     def run(self) -> None:
         for block_row in range(self._total):
@@ -151,18 +152,18 @@ class _Production:
     def _units(self, level: int, block_row: int) -> Iterator[_Unit]:
         """Cut a block row into units of like size, as many for each source as for any other."""
         width = self._sizes[level][0]
-        blocks = -(-width // BLOCK_SIZE)
+        blocks = -(-width // self._block)
         smallest_number = -(-blocks * self._profile.block_bytes // UNIT_BYTES)
         number = -(-smallest_number // len(self._sources)) * len(self._sources)
-        step = -(-blocks // number) * BLOCK_SIZE
+        step = -(-blocks // number) * self._block
         for column in range(0, width, step):
             yield _Unit(level, block_row, column, min(step, width - column))
 
     def _rows(self, level: int, block_row: int) -> int:
-        return min(BLOCK_SIZE, self._sizes[level][1] - block_row * BLOCK_SIZE)
+        return min(self._block, self._sizes[level][1] - block_row * self._block)
 
     def _read(self, unit: _Unit, source: int) -> None:
-        box = Box(unit.column, unit.block_row * BLOCK_SIZE, unit.width, self._rows(0, unit.block_row))
+        box = Box(unit.column, unit.block_row * self._block, unit.width, self._rows(0, unit.block_row))
         pixels = self._crew.readers[source].submit(self._sources[source].read, box)
         self._encode(unit, pixels.result)
 
@@ -190,7 +191,7 @@ class _Production:
         if row is None:
             row = LevelRow(self._profile, self._sizes[level][0], self._rows(level, block_row))
             self._gathering[level] = row
-        row.put(unit.column // 2, unit.block_row % 2 * BLOCK_SIZE // 2, half)
+        row.put(unit.column // 2, unit.block_row % 2 * self._block // 2, half)
         if row.is_complete:
             del self._gathering[level]
             for part in self._units(level, block_row):
@@ -204,19 +205,20 @@ def _columns(pixels: Pixels, column: int, width: int) -> Pixels:
 
 def _encoded(pixels: Callable[[], Pixels], profile: CogProfile, *, is_last: bool) -> _Encoded:
     unit = pixels()
-    columns = range(0, unit.data.shape[2], BLOCK_SIZE)
-    blocks = [_encoded_block(_columns(unit, column, BLOCK_SIZE), profile) for column in columns]
+    size = profile.block_size
+    columns = range(0, unit.data.shape[2], size)
+    blocks = [_encoded_block(_columns(unit, column, size), profile) for column in columns]
     return _Encoded(blocks, None if is_last else reduced(unit, profile))
 
 
 def _encoded_block(pixels: Pixels, profile: CogProfile) -> EncodedBlock:
     if _is_absent(pixels, profile):
         return EncodedBlock()
-    image = encode_block(_whole_block(pixels.data), profile.encoding)
+    image = encode_block(_whole_block(pixels.data, profile.block_size), profile.encoding)
     if not profile.has_mask:
         return EncodedBlock(image)
     valid = np.ones(pixels.data.shape[1:], np.bool_) if pixels.valid is None else pixels.valid
-    return EncodedBlock(image, encode_mask(_whole_block(valid[np.newaxis])[..., 0]))
+    return EncodedBlock(image, encode_mask(_whole_block(valid[np.newaxis], profile.block_size)[..., 0]))
 
 
 def _is_absent(pixels: Pixels, profile: CogProfile) -> bool:
@@ -227,10 +229,10 @@ def _is_absent(pixels: Pixels, profile: CogProfile) -> bool:
     return bool(filled.all())
 
 
-def _whole_block(data: NDArray[Any]) -> NDArray[Any]:
-    """Turn (bands, rows, columns) into a block (512, 512, bands); beyond the edge its pixels go on."""
+def _whole_block(data: NDArray[Any], size: int) -> NDArray[Any]:
+    """Turn (bands, rows, columns) into a block (size, size, bands); beyond the edge its pixels go on."""
     bands, rows, columns = data.shape
-    block = np.empty((BLOCK_SIZE, BLOCK_SIZE, bands), data.dtype)
+    block = np.empty((size, size, bands), data.dtype)
     for number, band in enumerate(data):  # three times as fast as one copy with moved axes
         block[:rows, :columns, number] = band
     block[:rows, columns:] = block[:rows, columns - 1 : columns]
@@ -240,7 +242,7 @@ def _whole_block(data: NDArray[Any]) -> NDArray[Any]:
 
 def _written(path: Path, profile: CogProfile, spools: Sequence[BlockSpool], on_progress: OnProgress) -> WrittenCog:
     header = cog_header(skeleton_of(profile), [spool.index() for spool in spools])
-    total = -(-profile.height // BLOCK_SIZE)
+    total = -(-profile.height // profile.block_size)
     digest = hashlib.sha256()
     try:
         with path.open("wb") as file:

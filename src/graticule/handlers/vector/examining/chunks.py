@@ -36,6 +36,19 @@ def planned(ranges: list[Range] | None, feature_count: int) -> list[Chunk]:
     ]
 
 
+def joined(layers: list[list[Chunk]]) -> list[Chunk]:
+    """Number the chunks of several layers, and their rows, one after the other."""
+    chunks: list[Chunk] = []
+    first_fid = 1
+    for place, planned in enumerate(layers):
+        for chunk in planned:
+            if chunk.row_count:
+                changed = {"index": len(chunks), "first_fid": first_fid, "layer": place}
+                chunks.append(chunk.model_copy(update=changed))
+                first_fid += chunk.row_count
+    return chunks
+
+
 def _few(ranges: list[Range]) -> list[Range]:
     """Join neighbours until there are not too many."""
     together = max(1, ceil(len(ranges) / MOST_CHUNKS))

@@ -6,22 +6,25 @@ Imports shapely and PROJ: only for where a handler runs.
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final, Self
 
 import pyarrow as pa
 from pydantic import JsonValue
 from pydantic_core import to_json
-from pyproj import CRS, Transformer
-from pyproj.exceptions import ProjError
+from pyproj import CRS
 
 from graticule.core.validation import MOST_FACT_BYTES, shortened
 from graticule.handlers.findings import Finding, Rejected
-from graticule.handlers.vector.described import WGS84, Column, Opening, Shape, ShapeType
+from graticule.handlers.vector.described import Column, Opening, Shape, ShapeType
 from graticule.handlers.vector.examining.scanning import Box, Noted, Scan
 from graticule.handlers.vector.preparing.attributes import column_type
 from graticule.handlers.vector.preparing.columns import column_names
 from graticule.handlers.vector.preparing.reprojecting import half_turn
-from graticule.handlers.vector.rejecting import Code, fixed, rejected
+from graticule.handlers.vector.rejecting import WHOLE_FILE, Code, fixed, info, rejected, warning
+from graticule.handlers.vector.sources.choosing import listed
+from graticule.handlers.vector.sources.placing import Location, area_of_use, locate
 from graticule.handlers.vector.sources.projections import on_the_ground
 
 LONGEST_FIELD: Final = 1000  # characters of a name
@@ -29,7 +32,6 @@ LONGEST_TOLD: Final = 64  # characters of a name in the facts
 MOST_TOLD: Final = 200  # columns
 MOST_LAYERS_TOLD: Final = 50
 MOST_RENAMED_TOLD: Final = 5
-_POLE, _TURN = 90.0, 360.0
 _SHAPES: Final[dict[str, ShapeType]] = {
     "Point": "MultiPoint",
     "MultiPoint": "MultiPoint",
@@ -41,6 +43,8 @@ _SHAPES: Final[dict[str, ShapeType]] = {
     "GeometryCollection": "GeometryCollection",
 }
 
+_REPAIRS: Final = ("curved", "unclosed", "shortened", "flat")
+
 Facts = dict[str, JsonValue]
 
 
@@ -51,6 +55,24 @@ def telling(facts: Facts) -> Iterator[None]:
         yield
     except Rejected as told:
         raise Rejected(told.findings, bounded({**facts, **told.facts})) from told
+
+
+@contextmanager
+def naming_layer(name: str) -> Iterator[None]:
+    """Let a rejection tell in which of several layers something was found."""
+    try:
+        yield
+    except Rejected as told:
+        layer = f"layer {name}"
+        named = [
+            finding if layer in finding.where else finding.model_copy(update={"where": _within(layer, finding.where)})
+            for finding in told.findings
+        ]
+        raise Rejected(named, told.facts) from told
+
+
+def _within(layer: str, where: str) -> str:
+    return layer if where == WHOLE_FILE else shortened(f"{layer}, {where}")
 
 
 def limit_of_longitudes(crs: str) -> float | None:
@@ -66,6 +88,13 @@ def table_columns(fields: pa.Schema) -> list[Column]:
         Column(field=_checked(field.name), name=name, type=column_type(field))
         for field, name in zip(fields, names, strict=True)
     ]
+
+
+def checked_columns(columns: list[Column]) -> list[Column]:
+    """Reject columns that cannot have the names of their fields as comments."""
+    for column in columns:
+        _checked(column.field)
+    return columns
 
 
 def _checked(field: str) -> str:
@@ -95,51 +124,81 @@ def turned(bounds: Box) -> Box:
     return west, south, east, north
 
 
-def degrees(crs: str, bounds: Box) -> Box:
-    """Give bounds in degrees, west > east across the antimeridian; those that lie nowhere are rejected."""
-    try:
-        box: Box = Transformer.from_crs(crs, WGS84, always_xy=True).transform_bounds(*bounds, errcheck=True)
-    except ProjError:
-        box = (math.nan,) * 4
-    west, south, east, north = box
-    if not (-_POLE <= south <= north <= _POLE and -_TURN <= west <= _TURN and -_TURN <= east <= _TURN):
-        told = ", ".join(f"{side:g}" for side in bounds)
-        raise rejected(Code.ABSURD_BOUNDS, f"The bounds {told} do not lie where the layer's CRS is defined.", "CRS")
-    if east - west >= _TURN:
-        return -_TURN / 2, south, _TURN / 2, north
-    return _around(west), south, _around(east), north
+def location_of(scan: Scan, crs: str) -> Location:
+    """Find where the layer lies; one that lies outside the domain of its projection is rejected."""
+    bounds = bounds_of(scan)
+    location = locate(crs, bounds)
+    if location is None:
+        reached = ", ".join(f"{side:g}" for side in bounds)
+        what = f"The layer reaches from {reached}, which is outside the domain of {CRS.from_user_input(crs).name}."
+        raise rejected(Code.ABSURD_BOUNDS, what, _where(sorted({*scan.outermost})))
+    return location
 
 
-def _around(longitude: float) -> float:
-    """Give a longitude between -180 and 180."""
-    if abs(longitude) <= _TURN / 2:
-        return longitude
-    return longitude - math.copysign(_TURN, longitude)
+@dataclass(frozen=True, slots=True)
+class ExaminedLayer:
+    """A layer all of whose features were seen."""
+
+    opening: Opening
+    count: int
+    geometry_type: str  # what the layer declares
+    bounds: Box | None  # in its own units, east before north; None when no feature has a place
+    location: Location | None
+    beyond: int  # features with longitudes on the other side of the antimeridian
+
+    @classmethod
+    def of(cls, opening: Opening, scan: Scan, count: int, geometry_type: str) -> Self:
+        """Locate a layer that was scanned last."""
+        location = location_of(scan, opening.crs) if scan.bounds else None
+        is_swapped = location is not None and location.is_swapped
+        bounds = turned(scan.bounds) if scan.bounds and is_swapped else scan.bounds
+        placed = opening.model_copy(update={"is_swapped": is_swapped})
+        return cls(placed, count, geometry_type, bounds, location, scan.beyond(is_swapped=is_swapped))
 
 
-def findings(scan: Scan, columns: Sequence[Column], opening: Opening, target: CRS, bbox: Box) -> list[Finding]:
+def findings(scan: Scan, columns: Sequence[Column], layers: Sequence[ExaminedLayer], target: CRS) -> list[Finding]:
     """Tell what is mended on the way."""
     return [
-        *_swapped(opening),
-        *_other_crs(opening, target),
+        *chain.from_iterable(map(_swapped, layers)),
+        *chain.from_iterable(map(_outside, layers)),
+        *_other_crs([layer.opening for layer in layers], target),
         *_empty(scan),
+        *_repaired(scan),
         *_invalid(scan),
         *_mixed(scan),
-        *_across(scan, opening, bbox),
+        *chain.from_iterable(map(_across, layers)),
         *_renamed(columns),
     ]
 
 
-def _swapped(opening: Opening) -> Iterator[Finding]:
-    if opening.is_swapped:
-        yield fixed(Code.SWAPPED_AXES, "The coordinates have north before east.", f"layer {opening.layer}")
+def merged_findings(layers: Sequence[ExaminedLayer], column: Column, mixed: Sequence[str]) -> Iterator[Finding]:
+    """Tell that several layers become one table."""
+    names = listed([layer.opening.name for layer in layers])
+    what = f"{len(layers)} layers become one table: {names}. Its column `{column.name}` names the layer of each row."
+    yield info(Code.MERGED_LAYERS, what)
+    if mixed:
+        yield info(Code.MIXED_TYPES, f"Fields have different types in the layers: {listed(mixed)}.", "columns")
 
 
-def _other_crs(opening: Opening, target: CRS) -> Iterator[Finding]:
-    crs = CRS.from_user_input(opening.crs)
-    if not on_the_ground(crs).equals(target, ignore_axis_order=True):
-        what = f"It is in {_code(opening) or crs.name}, and {target.to_string()} was asked for."
-        yield fixed(Code.OTHER_CRS, what, "CRS")
+def _swapped(layer: ExaminedLayer) -> Iterator[Finding]:
+    if layer.opening.is_swapped:
+        yield fixed(Code.SWAPPED_AXES, "The coordinates have north before east.", f"layer {layer.opening.name}")
+
+
+def _outside(layer: ExaminedLayer) -> Iterator[Finding]:
+    opening, location = layer.opening, layer.location
+    if location is not None and location.is_outside:
+        sides = ", ".join(f"{side:.6g}" for side in location.bbox)
+        what = f"The layer lies at {sides} (degrees), outside the area of use of its CRS: {area_of_use(opening.crs)}."
+        yield warning(Code.OUTSIDE_AREA_OF_USE, what, f"layer {opening.name}")
+
+
+def _other_crs(openings: Sequence[Opening], target: CRS) -> Iterator[Finding]:
+    for name, opening in {opening.crs: opening for opening in reversed(openings)}.items():
+        crs = CRS.from_user_input(name)
+        if not on_the_ground(crs).equals(target, ignore_axis_order=True):
+            where = "CRS" if len(openings) == 1 else f"layer {opening.name}"
+            yield info(Code.OTHER_CRS, f"Reprojected from {_code(opening) or crs.name} to {target.to_string()}.", where)
 
 
 def _empty(scan: Scan) -> Iterator[Finding]:
@@ -151,26 +210,50 @@ def _empty(scan: Scan) -> Iterator[Finding]:
         yield fixed(Code.EMPTY_GEOMETRIES, what, _where(each.feature for each in examples))
 
 
+def _repaired(scan: Scan) -> Iterator[Finding]:
+    curved, unclosed, short, flat = scan.curved, scan.unclosed, scan.shortened, scan.flat
+    if curved.count:
+        yield fixed(Code.CURVED_GEOMETRIES, f"{_features(curved.count)} curves.", _named(curved))
+    if unclosed.count:
+        what = f"{_features(unclosed.count)} a ring that does not end where it begins."
+        yield fixed(Code.UNCLOSED_RINGS, what, _named(unclosed))
+    if short.count:
+        what = f"{_features(short.count)} a ring of fewer than three different points, or a line of one."
+        yield fixed(Code.SHORT_RINGS, what, _named(short))
+    if flat.count:
+        what = f"{_features(flat.count)} a geometry without area or length. Its geometry is kept as it is."
+        yield warning(Code.FLAT_GEOMETRIES, what, _named(flat))
+    if scan.partly_flat.count:
+        what = f"{_features(scan.partly_flat.count)} a part without area or length. Only the other parts are kept."
+        yield warning(Code.FLAT_GEOMETRIES, what, _named(scan.partly_flat))
+
+
+def _named(noted: Noted) -> str:
+    """Name the first of some features, and say how many more there are."""
+    more = noted.count - len(noted.examples)
+    return _where(each.feature for each in noted.examples) + (f" and {more:,} more" if more else "")
+
+
 def _invalid(scan: Scan) -> Iterator[Finding]:
     if count := scan.invalid.count:
         first = scan.invalid.examples[0]
         what = f"{_features(count)} an invalid geometry, the first because of: {first.reason}."
-        yield fixed(Code.INVALID_GEOMETRIES, what, _where(each.feature for each in scan.invalid.examples))
+        yield fixed(Code.INVALID_GEOMETRIES, what, _named(scan.invalid))
 
 
 def _mixed(scan: Scan) -> Iterator[Finding]:
     if len({_SHAPES[name] for name in scan.types}) > 1:
         told = ", ".join(f"{count} {name}" for name, count in scan.types.most_common())
-        yield fixed(Code.MIXED_GEOMETRIES, f"The layer has geometries of several types: {told}.")
+        yield info(Code.MIXED_GEOMETRIES, f"The layer has geometries of several types: {told}.")
     if len(scan.dimensions) > 1:
         told = ", ".join(f"{count} {_dimensions(*each)}" for each, count in scan.dimensions.most_common())
         yield fixed(Code.MIXED_DIMENSIONS, f"The layer has geometries of several dimensions: {told}.")
 
 
-def _across(scan: Scan, opening: Opening, bbox: Box) -> Iterator[Finding]:
-    if count := scan.beyond(is_swapped=opening.is_swapped):
+def _across(layer: ExaminedLayer) -> Iterator[Finding]:
+    if count := layer.beyond:
         yield fixed(Code.ACROSS_ANTIMERIDIAN, f"{_features(count)} longitudes on the other side of the antimeridian.")
-    elif bbox[0] > bbox[2]:
+    elif layer.location is not None and layer.location.bbox[0] > layer.location.bbox[2]:
         yield fixed(Code.ACROSS_ANTIMERIDIAN, "The layer lies on both sides of the antimeridian.")
 
 
@@ -180,7 +263,7 @@ def _renamed(columns: Sequence[Column]) -> Iterator[Finding]:
         told = [f"{shortened(each.field, LONGEST_TOLD)} → {each.name}" for each in renamed[:MOST_RENAMED_TOLD]]
         more = ["…"] if len(renamed) > MOST_RENAMED_TOLD else []
         who = "1 column gets another name" if len(renamed) == 1 else f"{len(renamed)} columns get other names"
-        yield fixed(Code.RENAMED_COLUMNS, f"{who}: {', '.join(told + more)}.", "columns")
+        yield info(Code.RENAMED_COLUMNS, f"{who}: {', '.join(told + more)}.", "columns")
 
 
 def _features(count: int) -> str:
@@ -196,16 +279,18 @@ def _dimensions(has_z: bool, has_m: bool) -> str:
     return {(False, False): "XY", (True, False): "XYZ", (False, True): "XYM", (True, True): "XYZM"}[has_z, has_m]
 
 
-def opening_facts(opening: Opening, layers: Sequence[str]) -> Facts:
-    """Tell what is known when the layer is open, of all that there are."""
+def opening_facts(openings: Sequence[Opening], layers: Sequence[str]) -> Facts:
+    """Return what is known when the layers are open, of all that there are; what differs among them is null."""
+    first = openings[0]
+    has_one_crs = all(opening.crs == first.crs for opening in openings)
     return {
-        "driver": opening.kind.value,
-        "layer": shortened(opening.layer, LONGEST_TOLD),
+        "driver": first.kind.value,
+        "layer": shortened(first.name, LONGEST_TOLD) if len(openings) == 1 else None,
         "layers": [shortened(name, LONGEST_TOLD) for name in layers[:MOST_LAYERS_TOLD]],
         "layer_count": len(layers),
-        "encoding": opening.encoding,
-        "crs": shortened(CRS.from_user_input(opening.crs).name, LONGEST_TOLD),
-        "crs_code": _code(opening),
+        "encoding": first.encoding,
+        "crs": shortened(CRS.from_user_input(first.crs).name, LONGEST_TOLD) if has_one_crs else None,
+        "crs_code": _code(first) if has_one_crs else None,
     }
 
 
@@ -220,14 +305,21 @@ def scan_facts(scan: Scan, columns: Sequence[Column]) -> Facts:
         "invalid": _noted(scan.invalid),
         "empty": _noted(scan.empty),
         "null_geometries": _noted(scan.null),
+        **{name: _noted(getattr(scan, name)) for name in _REPAIRS if getattr(scan, name).count},
         "column_count": len(columns),
         "columns": [_told(place, columns, scan) for place in range(min(MOST_TOLD, len(columns)))],
     }
 
 
-def place_facts(bounds: Box, bbox: Box) -> Facts:
-    """Tell where the layer is: in its own units, east before north, and in degrees."""
-    return {"bounds": _finite(bounds), "bbox": list(bbox)}
+def place_facts(layers: Sequence[ExaminedLayer], bbox: Sequence[float]) -> Facts:
+    """Return where the layers are: one in its own units, east before north, and all in degrees."""
+    return {"bounds": _finite(layers[0].bounds) if len(layers) == 1 else None, "bbox": list(bbox)}
+
+
+def declared_type(layers: Sequence[ExaminedLayer]) -> str:
+    """Return the type of geometries that the layers declare, in GDAL's words."""
+    found = {layer.geometry_type for layer in layers}
+    return found.pop() if len(found) == 1 else "Unknown"
 
 
 def _finite(bounds: Box | None) -> list[JsonValue] | None:

@@ -23,4 +23,4 @@ def read_features(ctx: ProcessContext, crs: str, message: str = "features") -> I
             ctx.progress(done, source.feature_count, message)
     if done != source.feature_count:
         what = f"The layer has {source.feature_count} features, and {done} can be read."
-        raise rejected(Code.CORRUPT, what, f"layer {source.opening.layer}")
+        raise rejected(Code.CORRUPT, what, f"layer {source.layer_name}")

@@ -12,6 +12,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from graticule.core import json_codec
 from graticule.handlers.vector.described import ColumnType
 from graticule.handlers.vector.rejecting import WHOLE_FILE, Code, rejected
 
@@ -88,6 +89,15 @@ def converted(column: pa.Array, type: ColumnType, where: str = WHOLE_FILE) -> pa
         raise rejected(Code.NOT_UTF8, "A text of the features is not in UTF-8.", where) from None
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:  # of Arrow, or of JSON for odd keys
         raise rejected(Code.UNFIT_VALUE, f"A value does not fit into a column of type {type}.", where) from error
+
+
+def as_text(column: pa.Array) -> pa.Array:
+    """Return converted values as texts, for a column that also has values of another type."""
+    if pa.types.is_binary(column.type):
+        return _mapped(column.to_pylist(), lambda value: f"\\x{value.hex()}")
+    if pa.types.is_decimal(column.type):
+        return _mapped(column.to_pylist(), lambda value: f"{value.normalize():f}")
+    return column.cast(pa.string())
 
 
 class _Unfit(ValueError):
@@ -216,7 +226,7 @@ def _mapped(values: list[Any], made: Callable[[Any], str]) -> pa.Array:
 def _checked_json(text: str) -> str:
     """Give a JSON text as it is; what is none becomes a string of JSON."""
     try:
-        orjson.loads(text)
+        json_codec.decode(text)
     except orjson.JSONDecodeError:
         return _written_json(text)
     if _HUGE_EXPONENT.search(text):
@@ -225,7 +235,7 @@ def _checked_json(text: str) -> str:
 
 
 def _written_json(value: object) -> str:
-    return _without_nul_escape(orjson.dumps(value, default=_in_json, option=_JSON_OPTIONS).decode())
+    return _without_nul_escape(json_codec.encode(value, default=_in_json, option=_JSON_OPTIONS).decode())
 
 
 def _without_nul_escape(text: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any, Final
 import numpy as np
 import shapely
 
+from graticule.handlers.vector.preparing.reprojecting import BEYOND_POLE, NOISE
 from graticule.handlers.vector.preparing.wkb import (
     COLLECTION,
     POLYGON,
@@ -19,7 +20,6 @@ from graticule.handlers.vector.preparing.wkb import (
     several_of,
 )
 
-_NOISE: Final = 1e-9  # of half a turn: what is beyond by less is not beyond
 _FARTHEST: Final = 3  # half turns: longitudes from 0 to 360 are usual, and what goes across their end
 _SIDES: Final = (-1, 0, 1)
 
@@ -32,11 +32,11 @@ class Divider:
 
     def has(self, x: Floats, y: Floats) -> Flags:
         """Tell which places are on the globe, however its longitudes are counted."""
-        return (np.abs(y) <= self._pole * (1 + _NOISE)) & (np.abs(x) <= self._half * _FARTHEST)
+        return (np.abs(y) <= self._pole * (1 + BEYOND_POLE)) & (np.abs(x) <= self._half * _FARTHEST)
 
     def is_beyond(self, x: Floats) -> Flags:
         """Tell which longitudes are beyond the antimeridian."""
-        return np.abs(x) > self._half * (1 + _NOISE)
+        return np.abs(x) > self._half * (1 + NOISE)
 
     def brought(self, x: Floats, runs: Runs) -> Floats:
         """Move what is wholly beyond the antimeridian onto the globe; a geometry of which a part is not stays."""
@@ -48,7 +48,7 @@ class Divider:
 
     def _turns(self, west: Any, east: Any) -> tuple[Any, Any]:
         """Give how many turns away the maps are on which something begins and ends."""
-        noise = self._half * _NOISE
+        noise = self._half * NOISE
         first = np.floor((west + self._half + noise) / self._turn)
         first = np.where(self.is_beyond(west) | self.is_beyond(east), first, 0)
         return first, np.maximum(first, np.ceil((east + self._half - noise) / self._turn) - 1)

@@ -21,7 +21,15 @@ from graticule.handlers.vector.described import Shape
 from graticule.handlers.vector.preparing.bounds import Bounds, joined
 from graticule.handlers.vector.preparing.dividing import Divider, of_kind
 from graticule.handlers.vector.preparing.repairing import made_valid, repaired_parts
-from graticule.handlers.vector.preparing.reprojecting import Origins, Reprojection, Seam, half_turn, is_far
+from graticule.handlers.vector.preparing.reprojecting import (
+    BEYOND_POLE,
+    Origins,
+    Reprojection,
+    Seam,
+    clamped,
+    half_turn,
+    is_far,
+)
 from graticule.handlers.vector.preparing.wkb import (
     COLLECTION,
     LINE,
@@ -132,7 +140,7 @@ class Preparer:
         try:
             return self._several(read(data), number)
         except Unsupported as error:
-            what = f"The geometry of feature {number} is not taken: {error}"
+            what = f"The geometry of feature {number} cannot be used: {error}"
             raise rejected(Code.UNSUPPORTED_GEOMETRY, what, where) from None
         except Malformed as error:
             what = f"The geometry of feature {number} cannot be read: {error}"
@@ -161,7 +169,7 @@ class Preparer:
         vertices = _Vertices(*self._moved(shaped.coordinates), shaped.runs)
         self._check(vertices, first)
         if self._globe is not None:
-            vertices = self._on_globe(shaped.coordinates, vertices, self._globe)
+            vertices = self._clamped(self._on_globe(shaped.coordinates, vertices, self._globe))
         shaped.given.place(shaped.at, vertices.x, vertices.y)
         is_across = np.zeros(len(shaped.given.is_null), bool)
         is_there = self._is_across(vertices)
@@ -192,6 +200,13 @@ class Preparer:
         between = [self._moved(begins + share * (ends - begins))[0] for share in _SHARES]
         way = [vertices.x[edges], *between, vertices.x[edges + 1]]
         return replace(vertices, x=vertices.x - globe.turned(edges + 1, way, vertices.runs))
+
+    def _clamped(self, vertices: "_Vertices") -> "_Vertices":
+        """Put vertices onto the map that are beyond its edge by a rounding error."""
+        limits = np.array([self._half, self._half / 2])
+        if (np.abs(vertices.box) <= limits).all():
+            return vertices
+        return replace(vertices, x=clamped(vertices.x, limits[0]), y=clamped(vertices.y, limits[1], BEYOND_POLE))
 
     def _doubtful(self, sent: Floats, vertices: "_Vertices", globe: Divider) -> Integers:
         """Find edges of which the ends do not tell which way round they go: there are nearly none."""
@@ -259,7 +274,10 @@ class Preparer:
         return written is None or bool(shapely.is_valid(shapely.from_wkb(written)))
 
     def _repaired(self, geometry: Geometry) -> Geometry:
-        """Make a geometry valid; of what comes out, only parts of its own dimension are kept."""
+        """Make a geometry valid; of what comes out, only parts of its own dimension are kept.
+
+        One that nothing would be left of, such as a flat polygon, stays as it is.
+        """
         written = self._writer.written(geometry)
         several = replace(geometry, kind=several_of(geometry.kind), rings=[], members=[])
         if written is None:
@@ -271,7 +289,8 @@ class Preparer:
         )
         if geometry.kind == COLLECTION:
             return made if made.kind == COLLECTION else replace(several, members=[made])
-        return replace(several, members=of_kind(made, several.kind - TO_MULTI))
+        kind = several.kind - TO_MULTI
+        return replace(several, members=of_kind(made, kind) or of_kind(read(written), kind))
 
     def _bounds(self, vertices: "_Vertices") -> Bounds | None:
         return vertices.bounds if self._gap is None else _bounds(self._counted_on(vertices.x), vertices.y)

@@ -13,12 +13,34 @@ import shapely
 from graticule.handlers.vector.preparing.wkb import Integers
 
 _LINE, _AREA = 1, 2  # numbers of dimensions
+_FLAT: Final = 1e-9  # of the room that a geometry takes: less area may be none
 _SEVERAL: Final = (shapely.multipoints, shapely.multilinestrings, shapely.multipolygons)
 
 
 def made_valid(geometry: Any) -> Any:
     """Make a geometry valid, or many; what has collapsed is left out."""
     return shapely.make_valid(geometry, method="structure", keep_collapsed=False)
+
+
+def collapses(geometries: Any) -> Any:
+    """Tell which invalid geometries nothing is left of when they are made valid: flat polygons, lines of no length."""
+    sides = np.nan_to_num(shapely.bounds(geometries))
+    room = (sides[:, 2] - sides[:, 0]) ** 2 + (sides[:, 3] - sides[:, 1]) ** 2
+    found = ~shapely.is_empty(geometries) & (shapely.area(geometries) <= _FLAT * room)
+    found[found] = shapely.is_empty(made_valid(geometries[found]))
+    return found
+
+
+def has_collapsing_parts(geometries: Any) -> Any:
+    """Return which invalid geometries lose a whole part when they are made valid, such as a flat polygon of several."""
+    parts, owners = geometries, np.arange(len(geometries))
+    while (shapely.get_type_id(parts) > shapely.GeometryType.POLYGON).any():
+        parts, places = shapely.get_parts(parts, return_index=True)
+        owners = owners[places]
+    is_invalid = ~shapely.is_valid(parts)
+    found = np.zeros(len(geometries), bool)
+    found[owners[is_invalid][collapses(parts[is_invalid])]] = True
+    return found
 
 
 def repaired_parts(geometry: Any) -> Any:

@@ -12,6 +12,9 @@ from graticule.handlers.vector.preparing.wkb import Flags, Floats
 _QUARTER: Final = 1e7  # metres from the equator to a pole
 _TORN: Final = 3e6  # metres: what has its ends so far apart may have been torn at the end of a map
 _HAIR: Final = 1e-9  # of half a turn
+NOISE: Final = 1e-7  # of half a turn: as much as a 32-bit float is off at the antimeridian; such is clamped
+# Of the latitude of a pole: rounded world grids exceed the poles by some metres, where there is nothing else.
+BEYOND_POLE: Final = 1e-5
 _ATOM: Final = 1e-12  # of half a turn: less than a grain of dust
 
 
@@ -35,11 +38,13 @@ class Reprojection:
         both = has_longitudes(source) and has_longitudes(target)
         self._turns = (2 * half_turn(source), 2 * half_turn(target)) if both else None
         self._turn, self._end = 2 * half_turn(target), half_turn(source) * (1 - _ATOM)
+        self._pole = half_turn(source) / 2 if has_longitudes(source) else None
 
     def __call__(self, x: Floats, y: Floats) -> tuple[Floats, Floats]:
         """Move them; the arrays are not the caller's any more."""
         if not len(x):
             return x, y
+        y = y if self._pole is None else clamped(y, self._pole, BEYOND_POLE)
         moved_x, moved_y = self._moved(self._from_origin(x) if self._origins.source else x, y)
         if not self._origins.target:
             return moved_x, moved_y
@@ -90,6 +95,12 @@ class Seam:
     def is_far(self, vertices: Floats) -> Flags:
         """Tell which vertices have the next so far away that the map may end between them."""
         return is_far(vertices, self.torn)
+
+
+def clamped(values: Floats, limit: float, noise: float = NOISE) -> Floats:
+    """Return values with those that exceed a limit by no more than a share of it set to it."""
+    is_noise = (np.abs(values) > limit) & (np.abs(values) <= limit * (1 + noise))
+    return np.where(is_noise, np.clip(values, -limit, limit), values) if is_noise.any() else values
 
 
 def is_far(vertices: Floats, distance: float) -> Flags:

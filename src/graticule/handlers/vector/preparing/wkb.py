@@ -15,6 +15,8 @@ import pyarrow as pa
 import shapely
 from numpy.typing import NDArray
 
+from graticule.handlers.vector.preparing.curves import MAX_VERTICES, TooManyVertices, linearize
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -29,6 +31,14 @@ _DIMENSIONS: Final = 1000  # codes of ISO: Z adds one of these, M two
 _Z, _M = 1, 2
 _EWKB_Z, _EWKB_M, _EWKB_SRID = 4, 2, 1  # the flags of PostGIS: the highest bits of a code
 _LAST_KIND: Final = 17  # of those that WKB has: a triangle
+CIRCULAR_STRING, COMPOUND_CURVE, CURVE_POLYGON, MULTI_CURVE, MULTI_SURFACE = 8, 9, 10, 11, 12
+_CURVES: Final = range(CIRCULAR_STRING, MULTI_SURFACE + 1)
+_LINEAR: Final = {  # what curves become, and what their members must have become
+    COMPOUND_CURVE: (LINE, LINE),
+    CURVE_POLYGON: (POLYGON, LINE),
+    MULTI_CURVE: (LINE + TO_MULTI, LINE),
+    MULTI_SURFACE: (POLYGON + TO_MULTI, POLYGON),
+}
 DEEPEST: Final = 32  # levels of a geometry, as GDAL has it
 _STRIDES: Final = np.array([16, 24, 24, 32], np.int64)  # bytes of a vertex by its dimensions
 
@@ -68,6 +78,17 @@ class Bytes:
         if not is_long.any():
             return np.zeros(len(is_long), np.int64)
         return np.where(is_long & (self.data[at] == 1), self.words[at + 1].astype(np.int64), 0)
+
+    def may_have_curves(self) -> Integers:
+        """Return the places of curves, surfaces and collections, in either order of bytes and with PostGIS's flags."""
+        is_long = (np.diff(self.offsets) >= _HEADER + _COUNT) & ~self.is_null
+        places = np.flatnonzero(is_long)
+        at = self.offsets[places]
+        words = self.words[at + 1]
+        codes = np.where(self.data[at] == 1, words, words.byteswap()).astype(np.int64)
+        kinds = (codes & 0x1FFFFFFF) % _DIMENSIONS
+        found: Integers = places[(kinds >= COLLECTION) & (kinds <= _LAST_KIND)]
+        return found
 
     @property
     def kinds(self) -> Integers:
@@ -308,6 +329,13 @@ def _put_back(ring: Floats, known: dict[tuple[float, float], float], *, has_m: b
     return np.column_stack([others, [known.get((x, y), measure) for x, y, measure in vertices]])
 
 
+def read_curved(data: bytes) -> Geometry | None:
+    """Take a geometry apart as `read` does; None if no part of it is a curve."""
+    walk = _Walk(data)
+    geometry = walk.whole()
+    return geometry if walk.has_curves else None
+
+
 def walked(data: bytes) -> list[tuple[int, int]]:
     """Give where the runs of vertices of a geometry begin, and how many each has."""
     walk = _Walk(data)
@@ -319,8 +347,9 @@ class _Walk:
     """A walk through one geometry, which never goes beyond its end."""
 
     def __init__(self, data: bytes) -> None:
-        self._data, self._at = data, 0
+        self._data, self._at, self._vertices = data, 0, 0
         self.runs: list[tuple[int, int]] = []
+        self.has_curves = False
 
     def whole(self) -> Geometry:
         try:
@@ -335,6 +364,8 @@ class _Walk:
         kind, has_z, has_m = self._type(order)
         made = Geometry(kind, has_z, has_m, [], [])
         width = 2 + has_z + has_m
+        if kind in _CURVES:
+            return self._curve(made, order, depth)
         if kind in {POINT, LINE}:
             made.rings.append(self._run(order, 1 if kind == POINT else self._count(order), width))
         else:
@@ -343,6 +374,31 @@ class _Walk:
                     made.rings.append(self._run(order, self._count(order), width))
                 else:
                     made.members.append(self._geometry(depth + 1))
+        return made
+
+    def _curve(self, curve: Geometry, order: str, depth: int) -> Geometry:
+        """Read a geometry with arcs as one of lines."""
+        self.has_curves = True
+        if curve.kind == CIRCULAR_STRING:
+            points = self._run(order, self._count(order), 2 + curve.has_z + curve.has_m)
+            return replace(curve, kind=LINE, rings=[self._linear(points)])
+        kind, expected = _LINEAR[curve.kind]
+        members = [self._geometry(depth + 1) for _ in range(self._member_count(order, _HEADER + _COUNT))]
+        if any((each.kind, each.has_z, each.has_m) != (expected, curve.has_z, curve.has_m) for each in members):
+            raise Malformed("A part of a curve is of a type that it cannot have.")
+        if kind > POLYGON:
+            return replace(curve, kind=kind, members=members)
+        rings = [each.rings[0] for each in members]
+        return replace(curve, kind=kind, rings=rings if kind == POLYGON else [_joined(rings, curve)])
+
+    def _linear(self, points: Floats) -> Floats:
+        try:
+            made = linearize(points.astype(np.float64))
+        except TooManyVertices as error:
+            raise Unsupported(str(error)) from None
+        self._vertices += len(made)
+        if self._vertices > MAX_VERTICES:
+            raise Unsupported(f"Its curves have more than {MAX_VERTICES:,} vertices as lines.")
         return made
 
     def _order(self) -> str:
@@ -356,9 +412,9 @@ class _Walk:
         code = self._count(order)
         flags, plain = code >> 29, code & 0x1FFFFFFF
         kind, dimensions = plain % _DIMENSIONS, plain // _DIMENSIONS
-        if COLLECTION < kind <= _LAST_KIND:
-            raise Unsupported("It is a curve or a surface.")
-        if not POINT <= kind <= COLLECTION or dimensions > _Z + _M:
+        if MULTI_SURFACE < kind <= _LAST_KIND:
+            raise Unsupported("It is a polyhedral surface, a TIN or a triangle.")
+        if not POINT <= kind <= MULTI_SURFACE or dimensions > _Z + _M:
             raise Malformed("Its type is none.")
         if flags & _EWKB_SRID:
             self._count(order)
@@ -385,6 +441,18 @@ class _Walk:
         return np.frombuffer(self._data, f"{order}f8", count * width, begin).reshape(count, width)
 
 
+def _joined(lines: list[Floats], curve: Geometry) -> Floats:
+    """Put the parts of a compound curve together; each begins where the one before it ends."""
+    kept = [line for line in lines if len(line)]
+    if not kept:
+        return np.empty((0, 2 + curve.has_z + curve.has_m))
+    parts = [kept[0]]
+    for line in kept[1:]:
+        is_same = (line[0, :2] == parts[-1][-1, :2]).all()
+        parts.append(line[1:] if is_same and len(line) > 1 else line)
+    return np.vstack(parts)
+
+
 class Writer:
     """Writes geometries in the dimensions that are wanted: a height or measure that is missing is 0.
 
@@ -394,11 +462,18 @@ class Writer:
 
     def __init__(self, *, has_z: bool, has_m: bool) -> None:
         self._has_z, self._has_m = has_z, has_m
+        self._width = 2 + has_z + has_m
 
     def several(self, kind: int, members: Iterable[Geometry]) -> bytes:
         """Write geometries as the members of one."""
         written = [part for part in map(self.written, members) if part is not None]
         return self._head(kind, len(written)) + b"".join(written)
+
+    def written_or_empty(self, geometry: Geometry) -> bytes:
+        """Write a geometry; what nothing is left of is an empty one of its type."""
+        if geometry.kind == POINT:
+            return self.written(geometry) or self._head(POINT) + struct.pack("<d", np.nan) * self._width
+        return self.written(geometry) or self._head(geometry.kind, 0)
 
     def written(self, geometry: Geometry) -> bytes | None:
         """Write a geometry; None when nothing is left of it."""

@@ -1,43 +1,31 @@
-"""Unpack of an archive what is needed, and nothing that means harm.
+"""Unpack of an archive the file of features that is meant."""
 
-Sizes are counted while they grow, for what an archive says of itself need not be true. Nothing keeps its name.
-"""
-
-import io
-import re
-import stat
 import zipfile
-import zlib
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import Final
 
-from graticule.handlers.answers import go_on
 from graticule.handlers.context import ProcessContext
 from graticule.handlers.findings import Rejected
 from graticule.handlers.outputs.staging import scratch_path
 from graticule.handlers.vector.rejecting import Code, rejected
-from graticule.handlers.vector.sources.blob_stream import blob_stream
-from graticule.handlers.vector.sources.choosing import chosen
+from graticule.handlers.vector.sources import filegdb, mapinfo
+from graticule.handlers.vector.sources.choosing import Choice, listed
 from graticule.handlers.vector.sources.source import (
-    ARCHIVE_ENDINGS,
     HEAD_BYTES,
     JOURNALS,
     MAIN_PART,
     OTHER_PARTS,
+    PACKED_GDB,
+    PARTS,
     Kind,
     SourceFile,
     kind_of,
 )
+from graticule.handlers.zip_archive import ArchiveError, Growth, list_files, open_archive, read_head, read_pieces
 
-MOST_ENTRIES: Final = 1000
-MOST_BYTES: Final = 16 * 1024**3
-MOST_RATIO: Final = 200  # times the archive's own size; a Shapefile that is mostly blanks comes near 100
-FREE_BYTES: Final = 256 * 1024**2  # that a small archive may always become
-LONGEST_DIRECTORY: Final = 4 * 1024**2
-PIECE_BYTES: Final = 1024**2
 SHAPEFILE_PARTS: Final = (MAIN_PART, *OTHER_PARTS)
 _ENDINGS: Final = {  # by which readers know a file
     Kind.GEOPACKAGE: ".gpkg",
@@ -47,20 +35,16 @@ _ENDINGS: Final = {  # by which readers know a file
     Kind.KML: ".kml",
     Kind.CSV: ".csv",
     Kind.GEOPARQUET: ".parquet",
+    Kind.GPX: ".gpx",
+    Kind.GML: ".gml",
+    Kind.TOPOJSON: ".topojson",
+    Kind.JSON_FG: ".json",
 }
-_JUNK: Final = re.compile(r"(^|/)(__MACOSX/|\._|\.DS_Store$|Thumbs\.db$|desktop\.ini$)", re.IGNORECASE)
 _BESIDES: Final = (  # documents, pictures, styles and indexes, of which nothing is read
     *(".xml", ".txt", ".pdf", ".html", ".htm", ".md", ".doc", ".docx", ".rtf", ".xls", ".xlsx", ".jpg", ".jpeg"),
     *(".png", ".gif", ".svg", ".qpj", ".qml", ".qmd", ".qgs", ".sld", ".lyr", ".lyrx", ".mxd", ".sbn", ".sbx"),
-    *(".qix", ".idm", ".ind", ".atx", ".ain", ".aih", ".fbn", ".fbx", ".csvt", ".cst"),
+    *(".qix", ".idm", ".ind", ".atx", ".ain", ".aih", ".fbn", ".fbx", ".csvt", ".cst", ".xsd", ".gfs"),
 )
-_DRIVE: Final = re.compile(r"[A-Za-z]:")
-_MAGIC: Final = re.compile(
-    rb"PK\x03\x04|\x1f\x8b|BZh|\xfd7zXZ\x00|7z\xbc\xaf|Rar!|\x28\xb5\x2f\xfd|.{257}ustar", re.DOTALL
-)
-_READ: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # the others grow without a limit at each step
-_LOCAL_HEADER_BYTES: Final = 30  # before the name of a file
-_ENCRYPTED: Final = 0x1
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +52,14 @@ class Dataset:
     """A file of features in an archive, with the others that belong to it, by their endings."""
 
     kind: Kind
-    main: zipfile.ZipInfo
-    parts: dict[str, zipfile.ZipInfo] = field(default_factory=dict)
+    name: str  # its path in the archive
+    ending: str  # of the file that is opened
+    parts: dict[str, zipfile.ZipInfo]
 
     @property
     def stem(self) -> str:
         """Its name without folders and ending."""
-        return PurePosixPath(self.main.filename).stem
+        return PurePosixPath(self.name).stem
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,168 +68,152 @@ class Unpacked:
 
     file: SourceFile
     stem: str
+    name: str  # among the others of the archive
     is_chosen: bool  # by its name: the layer that is asked for is the file
 
 
-def unpacked(ctx: ProcessContext, file: SourceFile, wanted: str | None) -> Unpacked:
-    """Unpack the file of features that is meant into the job's folder."""
+def unpacked(ctx: ProcessContext, file: SourceFile, choice: Choice) -> list[Unpacked]:
+    """Unpack the files of features that are meant into the job's folder."""
     with _opened(file) as archive:
-        datasets = _datasets(archive, file.path)
-        names = _names(datasets)
-        is_chosen = wanted in names
-        name = chosen(names, wanted) if is_chosen or len(names) != 1 else names[0]
-        dataset = datasets[names.index(name)]
-        path = _unpack(ctx, archive, dataset, file.state().size)
-    return Unpacked(SourceFile.of(ctx.storage, path), dataset.stem, is_chosen)
-
-
-class _Directory(io.BufferedReader):
-    """A stream from which nobody reads very much at once, as who believes in a huge table of contents would."""
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        if size is not None and size > LONGEST_DIRECTORY:
-            raise rejected(Code.DECOMPRESSION_BOMB, "The archive announces too many files.")
-        return super().read(size)
+        datasets = dict(zip(_names(found := _datasets(archive, file.path)), found, strict=True))
+        is_chosen = choice.layer in datasets
+        names = choice.of(list(datasets)) if is_chosen or len(datasets) != 1 else list(datasets)
+        announced = sum(part.file_size for name in names for part in datasets[name].parts.values())
+        growth = Growth(ctx, file.state().size, announced)
+        files = [
+            SourceFile.of(ctx.storage, _unpack(_Target(ctx, place), archive, datasets[name], growth))
+            for place, name in enumerate(names)
+        ]
+    return [Unpacked(each, datasets[name].stem, name, is_chosen) for each, name in zip(files, names, strict=True)]
 
 
 @contextmanager
 def _opened(file: SourceFile) -> Iterator[zipfile.ZipFile]:
-    """Open an archive all of whose entries are harmless by what it says of them."""
-    with closing(_Directory(blob_stream(file.storage, file.path).detach())) as stream:
-        try:
-            with zipfile.ZipFile(stream) as archive:
-                _check(archive)
-                yield archive
-        except (zipfile.BadZipFile, EOFError, OSError, ValueError, zlib.error) as error:
-            raise rejected(Code.CORRUPT, "The archive cannot be read.") from error
-        except NotImplementedError:
-            raise rejected(Code.UNSAFE_ARCHIVE, "The archive is compressed or encrypted in an unusual way.") from None
-
-
-def _check(archive: zipfile.ZipFile) -> None:
-    entries = archive.infolist()
-    if len(entries) > MOST_ENTRIES:
-        raise rejected(Code.DECOMPRESSION_BOMB, f"The archive has {len(entries)} files; at most {MOST_ENTRIES} fit.")
-    if len({entry.filename.casefold() for entry in entries}) < len(entries):
-        raise rejected(Code.UNSAFE_ARCHIVE, "Two files of the archive have the same name.")
-    _check_places(entries, archive.start_dir)
-    for entry in entries:
-        _check_entry(entry)
-
-
-def _check_places(entries: list[zipfile.ZipInfo], end: int) -> None:
-    """Reject an archive whose files share their bytes: it can become any size."""
-    placed = sorted(entries, key=lambda entry: entry.header_offset)
-    begins = [*(entry.header_offset for entry in placed[1:]), end]
-    for entry, following in zip(placed, begins, strict=False):
-        if entry.header_offset + _LOCAL_HEADER_BYTES + entry.compress_size > following:
-            raise rejected(Code.DECOMPRESSION_BOMB, "Files of the archive lie over each other.")
-
-
-def _check_entry(entry: zipfile.ZipInfo) -> None:
-    name = entry.orig_filename
-    where = f"file {name}"
-    parts = name.replace("\\", "/").split("/")
-    if "\\" in name or "\0" in name or name.startswith("/") or ".." in parts or _DRIVE.match(name):
-        raise rejected(Code.UNSAFE_ARCHIVE, "The name of a file leads out of the archive.", where)
-    mode = entry.external_attr >> 16
-    if stat.S_IFMT(mode) not in {0, stat.S_IFREG, stat.S_IFDIR}:
-        raise rejected(Code.UNSAFE_ARCHIVE, "A file of the archive is a link.", where)
-    if entry.flag_bits & _ENCRYPTED:
-        raise rejected(Code.UNSAFE_ARCHIVE, "A file of the archive has a password.", where)
-    if not entry.is_dir() and entry.compress_type not in _READ:
-        raise rejected(Code.UNSAFE_ARCHIVE, "A file of the archive is compressed in an unusual way.", where)
-    if not _JUNK.search(name) and name.casefold().endswith(ARCHIVE_ENDINGS):
-        raise rejected(Code.NESTED_ARCHIVE, "The archive has another in it.", where)
+    """Open an archive, and say what is wrong with it as of any file of features."""
+    try:
+        with open_archive(file.storage, file.path) as archive:
+            yield archive
+    except ArchiveError as error:
+        raise rejected(Code(error.code), error.what, error.where) from error
 
 
 def _datasets(archive: zipfile.ZipFile, path: str) -> list[Dataset]:
     """Find the files of features; what only goes with them, or is none, is passed over."""
-    entries = [each for each in archive.infolist() if not each.is_dir() and not _JUNK.search(each.filename)]
-    named = {each.filename.casefold(): each for each in entries}
-    found = [dataset for name, entry in named.items() if (dataset := _dataset(archive, name, entry, named))]
+    named = {each.filename.casefold(): each for each in list_files(archive)}
+    databases = _geodatabases(archive, named, PurePosixPath(path).name.partition(".")[0])
+    rest = {name: entry for name, entry in named.items() if not any(_lies_in(name, folder) for folder in databases)}
+    found = [dataset for name, entry in rest.items() if (dataset := _dataset(archive, name, entry, rest))]
+    found += databases.values()
     if not found and any(name.endswith((".dbf", ".shx")) for name in named):
         raise rejected(Code.MISSING_PART, "The archive has parts of a Shapefile, but no .shp file.")
     if not found:
-        raise rejected(Code.NO_LAYER, "The archive has no file of features.")
-    main = [dataset for dataset in found if dataset.main.filename.casefold() == "doc.kml"]
+        seen = listed([entry.filename for entry in named.values()])
+        raise rejected(Code.NO_LAYER, f"The archive has no vector file. It contains: {seen or 'nothing'}.")
+    main = [dataset for dataset in found if dataset.name.casefold() == "doc.kml"]
     return main if main and path.casefold().endswith(".kmz") else found
+
+
+def _geodatabases(archive: zipfile.ZipFile, named: dict[str, zipfile.ZipInfo], stem: str) -> dict[str, Dataset]:
+    """Find the folders that are File Geodatabases; one that was packed without its folder has the archive's name."""
+    found = {}
+    for name, entry in named.items():
+        if not filegdb.is_main_table(name) or not filegdb.is_table(read_head(archive, entry, HEAD_BYTES)):
+            continue
+        folder = name.removesuffix(filegdb.MAIN_TABLE)
+        parts = {each.removeprefix(folder): part for each, part in named.items() if _lies_in(each, folder)}
+        tables = {each: part for each, part in parts.items() if filegdb.FILES.fullmatch(each)}
+        called = entry.filename[: len(folder)].rstrip("/") or stem
+        found[folder] = Dataset(Kind.FILEGDB, called, PACKED_GDB, tables)
+    return found
+
+
+def _lies_in(name: str, folder: str) -> bool:
+    """Whether a file is one of a geodatabase: all in its folder, or what is called so if it has none."""
+    return name.startswith(folder) and bool(folder or filegdb.OWN_FILES.fullmatch(name))
 
 
 def _dataset(
     archive: zipfile.ZipFile, name: str, entry: zipfile.ZipInfo, named: dict[str, zipfile.ZipInfo]
 ) -> Dataset | None:
-    if name.endswith((*_BESIDES, *SHAPEFILE_PARTS[1:], *JOURNALS)):
+    if name.endswith((*_BESIDES, *SHAPEFILE_PARTS[1:], *JOURNALS)) or _is_part(name, named):
         return None
-    with archive.open(entry) as stream:
-        head = stream.read(HEAD_BYTES)
-    if _MAGIC.match(head):
-        raise rejected(Code.NESTED_ARCHIVE, "The archive has another in it.", f"file {entry.filename}")
+    head = read_head(archive, entry, HEAD_BYTES)
     try:
         kind = kind_of(head, name)
     except Rejected:
         return None
     if kind is Kind.SHAPEFILE:
-        return _shapefile(name, entry, named)
+        return _of_parts(kind, MAIN_PART, entry, named)
+    if kind is Kind.MAPINFO:
+        return _mapinfo(mapinfo.ending_of(head), entry, named)
     if any(f"{name}{ending}" in named for ending in JOURNALS):
         raise rejected(Code.UNFINISHED, "Changes to the file are left beside it.", f"file {entry.filename}")
-    return Dataset(kind, entry, {_ENDINGS[kind]: entry})
+    return Dataset(kind, entry.filename, _ENDINGS[kind], {_ENDINGS[kind]: entry})
 
 
-def _shapefile(name: str, entry: zipfile.ZipInfo, named: dict[str, zipfile.ZipInfo]) -> Dataset:
-    stem = name.removesuffix(".shp")
-    parts = {ending: named[f"{stem}{ending}"] for ending in SHAPEFILE_PARTS if f"{stem}{ending}" in named}
-    return Dataset(Kind.SHAPEFILE, entry, {**parts, ".shp": entry})
+def _is_part(name: str, named: dict[str, zipfile.ZipInfo]) -> bool:
+    """Whether a file belongs to another of the archive."""
+    stem, dot, ending = name.rpartition(".")
+    return any(f"{dot}{ending}" in others and f"{stem}{main}" in named for main, others in PARTS.items())
+
+
+def _of_parts(kind: Kind, main: str, entry: zipfile.ZipInfo, named: dict[str, zipfile.ZipInfo]) -> Dataset:
+    stem = entry.filename.casefold().removesuffix(main)
+    parts = {ending: named[f"{stem}{ending}"] for ending in PARTS[main] if f"{stem}{ending}" in named}
+    return Dataset(kind, entry.filename, main, {**parts, main: entry})
+
+
+def _mapinfo(main: str, entry: zipfile.ZipInfo, named: dict[str, zipfile.ZipInfo]) -> Dataset:
+    dataset = _of_parts(Kind.MAPINFO, main, entry, named)
+    if (attributes := PARTS[main][0]) not in dataset.parts:
+        raise rejected(
+            Code.MISSING_PART, f"The archive has no {attributes} file of that name.", f"file {entry.filename}"
+        )
+    return dataset
 
 
 def _names(datasets: list[Dataset]) -> list[str]:
     """Name each, so that no two are alike: by its stem, or else by its whole path."""
     stems = [dataset.stem for dataset in datasets]
-    return [
-        stem if stems.count(stem) == 1 else dataset.main.filename for stem, dataset in zip(stems, datasets, strict=True)
-    ]
+    return [stem if stems.count(stem) == 1 else dataset.name for stem, dataset in zip(stems, datasets, strict=True)]
 
 
-def _unpack(ctx: ProcessContext, archive: zipfile.ZipFile, dataset: Dataset, packed_bytes: int) -> str:
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """Where a file is unpacked to."""
+
+    ctx: ProcessContext
+    number: int  # of the file, of all that are unpacked
+
+    def path(self, ending: str) -> str:
+        """Name it after the attempt: one that was given up and goes on must not write over the next."""
+        attempt = f"{self.ctx.retry_count}-{self.ctx.delivery_count}"
+        number = str(self.number + 1) if self.number else ""
+        return scratch_path(self.ctx.storage, self.ctx.job_id, f"source/{attempt}-layer{number}{ending}")
+
+
+def _unpack(to: _Target, archive: zipfile.ZipFile, dataset: Dataset, growth: Growth) -> str:
     """Write what is needed, in place of what is there, and give the path of the main file."""
-    growth = _Growth(ctx, packed_bytes, sum(entry.file_size for entry in dataset.parts.values()))
-    if dataset.kind is Kind.SHAPEFILE:
-        for ending in SHAPEFILE_PARTS:
-            ctx.storage.delete(_path(ctx, ending))
+    storage = to.ctx.storage
+    if dataset.kind is Kind.FILEGDB:
+        with storage.writing(to.path(dataset.ending)) as target:
+            _pack_geodatabase(target, archive, dataset, growth)
+        return to.path(dataset.ending)
+    for ending in PARTS.get(dataset.ending, ()):
+        storage.delete(to.path(ending))
     for ending, entry in dataset.parts.items():
-        with ctx.storage.writing(_path(ctx, ending)) as target, target.open("wb") as written:
-            for piece in _pieces(archive, entry):
+        with storage.writing(to.path(ending)) as target, target.open("wb") as written:
+            for piece in read_pieces(archive, entry):
                 growth.count(len(piece))
                 written.write(piece)
-    return _path(ctx, ".shp" if dataset.kind is Kind.SHAPEFILE else _ENDINGS[dataset.kind])
+    return to.path(dataset.ending)
 
 
-def _pieces(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Iterator[bytes]:
-    with archive.open(entry) as stream:
-        while piece := stream.read(PIECE_BYTES):
-            yield piece
-
-
-def _path(ctx: ProcessContext, ending: str) -> str:
-    """Name what is unpacked after the attempt: one that was given up and goes on must not write over the next."""
-    return scratch_path(ctx.storage, ctx.job_id, f"source/{ctx.retry_count}-{ctx.delivery_count}-layer{ending}")
-
-
-class _Growth:
-    """Counts what comes out of an archive, and ends it when that is too much."""
-
-    def __init__(self, ctx: ProcessContext, packed_bytes: int, announced: int) -> None:
-        self._ctx = ctx
-        self._most = min(MOST_BYTES, max(FREE_BYTES, MOST_RATIO * packed_bytes))
-        self._announced = announced
-        self._done = 0
-        self.count(0)
-
-    def count(self, length: int) -> None:
-        """Go on by so many bytes."""
-        go_on(self._ctx)
-        self._done += length
-        if max(self._done, self._announced) > self._most:
-            what = f"The archive becomes more than {self._most // 1024**2} MiB."
-            raise rejected(Code.DECOMPRESSION_BOMB, what)
-        self._ctx.progress(self._done, message="unpacking")  # a small part of the work, of which nothing is to be told
+def _pack_geodatabase(target: Path, archive: zipfile.ZipFile, dataset: Dataset, growth: Growth) -> None:
+    """Write the tables into one file, uncompressed, so that GDAL reads any part of them at once."""
+    with zipfile.ZipFile(target, "w") as packed:
+        for name, entry in dataset.parts.items():
+            with packed.open(f"{filegdb.FOLDER}/{name}", "w", force_zip64=True) as written:
+                for piece in read_pieces(archive, entry):
+                    growth.count(len(piece))
+                    written.write(piece)

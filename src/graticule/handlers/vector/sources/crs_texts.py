@@ -10,24 +10,51 @@ from typing import Final
 from graticule.handlers.vector.rejecting import Code, rejected
 
 LONGEST_TEXT: Final = 64 * 1024
+# Projections that are known by PROJ's names alone, of which nothing but numbers is read.
+PROJ_METHODS: Final = frozenset(
+    f"PROJ {name}"
+    for name in (
+        *("adams_ws2", "alsk", "bipc", "cc", "ccon", "collg", "euler", "fahey", "fouc", "fouc_s", "gn_sinu", "gs48"),
+        *("gs50", "hammer", "hatano", "healpix", "imoll", "imoll_o", "isea", "kav5", "kav7", "lagrng", "lcca", "leac"),
+        *("lee_os", "mbt_fps", "mbt_s", "mbtfpp", "mbtfps", "mil_os", "mill", "murd1", "murd2", "murd3", "nell"),
+        *("nell_h", "ocea", "oea", "pconic", "peirce_q", "putp1", "putp2", "putp3", "putp3p", "putp4p", "putp5"),
+        *("putp5p", "putp6", "putp6p", "rhealpix", "rouss", "s2", "som", "tissot", "tobmerc", "tpers", "ups"),
+        *("ups south", "urmfps", "vitk1", "weren"),
+    )
+)
+TURNED_POLE: Final = "PROJ ob_tran o_proj=longlat"
+_PLAIN_METHODS: Final = "|".join(map(re.escape, sorted(PROJ_METHODS | {TURNED_POLE}))).encode()
 _LEADS_ELSEWHERE: Final = re.compile(
-    rb"(?:METHOD|PROJECTION|GEOIDMODEL)\s*[\[(]\W*PROJ(?! ob_tran o_proj=longlat\")"  # steps of its own
-    rb"|PARAMETERFILE|PROJ4_GRIDS"
+    rb"(?:METHOD|PROJECTION|GEOIDMODEL)\s*[\[(]\W*(?!\b(?:%b)\")PROJ"
+    % _PLAIN_METHODS  # steps of its own
+    + rb"|PARAMETERFILE|PROJ4_GRIDS"
     rb"|(?:\w*grids|init|file|model|catalog)\s*=\s*(?!@null(?![\w,./]))"  # in what is handed on to PROJ
     rb"|\A\W*\{|\A\W*\+|\A\W*proj\s*=",  # no WKT at all
     re.IGNORECASE,
+)
+# A code of the whole CRS: the last part of its WKT. Those of its parts are deeper.
+_CODE: Final = re.compile(
+    rb"(?:AUTHORITY|ID)\s*\[\s*\"(EPSG|ESRI)\"\s*,\s*\"?([0-9]{4,6})\"?\s*\]\s*\]\s*\Z", re.IGNORECASE
 )
 _NAME: Final = re.compile(r"[\w:./#-]{1,200}", re.ASCII)
 
 
 def check_crs_text(text: bytes, where: str) -> None:
     """Reject the text of a CRS that leads to other files, or that is too long for one."""
-    if len(text) > LONGEST_TEXT or _LEADS_ELSEWHERE.search(text):
-        raise rejected(
-            Code.UNKNOWN_SOURCE_CRS,
-            "The CRS is not defined by itself (it leads to other files), or is too long.",
-            where,
-        )
+    if not is_self_contained(text):
+        what = "The definition of the CRS refers to other files, such as datum grids, or is too long."
+        raise rejected(Code.UNKNOWN_SOURCE_CRS, what, where)
+
+
+def is_self_contained(text: bytes) -> bool:
+    """Return whether the text of a CRS leads to no other files."""
+    return len(text) <= LONGEST_TEXT and not _LEADS_ELSEWHERE.search(text)
+
+
+def code_in_wkt(text: bytes) -> str | None:
+    """Return the code that a WKT has for the whole CRS, such as EPSG:4267."""
+    found = _CODE.search(text) if len(text) <= LONGEST_TEXT else None
+    return None if found is None else f"{found[1].decode().upper()}:{found[2].decode()}"
 
 
 def is_name(text: str) -> bool:

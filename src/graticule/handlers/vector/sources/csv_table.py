@@ -7,7 +7,6 @@ types and its CRS, and reads numbers with a leading zero as numbers.
 import csv
 import io
 import math
-import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -20,16 +19,19 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import shapely
 
+from graticule.handlers.blob_stream import blob_stream
 from graticule.handlers.findings import Finding
 from graticule.handlers.vector.described import WGS84, Opening
-from graticule.handlers.vector.rejecting import Code, fixed, rejected
-from graticule.handlers.vector.sources.blob_stream import blob_stream
+from graticule.handlers.vector.preparing.parsing import naming_feature
+from graticule.handlers.vector.preparing.wkb import Writer, read
+from graticule.handlers.vector.rejecting import Code, info, rejected
 from graticule.handlers.vector.sources.encodings import FALLBACK, UTF8, is_encoded, known_encoding, mark_of
 from graticule.handlers.vector.sources.layer import Declared, SourceBatch, with_columns
 from graticule.handlers.vector.sources.ogr import BATCH_ROWS
 from graticule.handlers.vector.sources.options import SourceOptions
 from graticule.handlers.vector.sources.source import HEAD_BYTES, SourceFile
 from graticule.handlers.vector.sources.texts import TYPES, TypeFinder, parsed
+from graticule.handlers.vector.sources.wkt import SRID, without_blanks, write_wkb
 
 # Arrow reads 32 blocks ahead, and holds a few as columns: 150 MB of rows take 250 MB with the smallest blocks, and
 # 440 MB with the largest. No row may be longer than a block.
@@ -40,13 +42,10 @@ LONGITUDES: Final = ("longitude", "lon", "lng", "long")
 LATITUDES: Final = ("latitude", "lat")
 PAIRS: Final = ((LONGITUDES, LATITUDES), (("x",), ("y",)), (("easting",), ("northing",)))
 GEOMETRIES: Final = ("wkt", "geom", "geometry", "the_geom", "shape")
-DEEPEST_TEXT: Final = 100  # parentheses within each other; levels are counted later
-_SURFACE: Final = re.compile("Unknown type.*(TIN|TRIANGLE|POLYHEDRALSURFACE)", re.IGNORECASE)
 _TYPES: Final = (
     *("point", "linestring", "polygon", "geometrycollection", "circularstring", "compoundcurve", "curvepolygon"),
     *("curve", "surface", "tin", "triangle", "polyhedralsurface"),
 )
-_SRID: Final = r"^\s*(?i:srid)\s*=\s*(?P<srid>[0-9]{1,6})\s*;\s*"
 _WKT: Final = rf"(?i)^\s*(srid\s*=\s*[0-9]{{1,6}}\s*;\s*)?(multi)?({'|'.join(_TYPES)})\s*(z|m|zm)?\s*(\(|empty)"
 _POINT: Final = np.frombuffer(b"\x01\x01\x00\x00\x00", np.uint8)  # how the WKB of a point begins
 _POINT_BYTES: Final = 21
@@ -79,23 +78,12 @@ class Table:
                 for begin in range(0, block.num_rows, BATCH_ROWS):
                     yield block.slice(begin, BATCH_ROWS)
 
-    def shapes(self, rows: pa.RecordBatch, wkt: int) -> Any:
-        """Give the geometries of a column of WKT."""
-        where = f"column {self.names[wkt]}"
-        texts = pc.replace_substring_regex(_without_blanks(rows.column(wkt)), _SRID, "")
-        _check_depth(texts, where)
-        try:
-            return shapely.from_wkt(texts.to_numpy(zero_copy_only=False))
-        except NotImplementedError:
-            raise rejected(Code.UNSUPPORTED_GEOMETRY, "A geometry is a curve.", where) from None
-        except shapely.errors.ShapelyError as error:
-            if _SURFACE.search(str(error)):
-                raise rejected(Code.UNSUPPORTED_GEOMETRY, "A geometry is a surface of many faces.", where) from None
-            raise rejected(Code.CORRUPT, f"A geometry is no WKT: {error}", where) from None
-
-    def coordinates(self, rows: pa.RecordBatch) -> list[pa.Array]:
-        """Give the numbers of the two columns."""
-        return [_numbers(rows.column(place), self.names[place], self.delimiter) for place in self.xy or ()]
+    def shapes(self, rows: pa.RecordBatch, first: int) -> pa.Array:
+        """Return the geometries of rows, of which the first is that of this feature, as WKB."""
+        if self.wkt is not None:
+            return write_wkb(rows.column(self.wkt), f"column {self.names[self.wkt]}", first)
+        x, y = (_numbers(rows.column(place), self.names[place], self.delimiter, first) for place in self.xy or ())
+        return _points(x, y)
 
     def _options(self, bad: list[Any]) -> tuple[Any, Any, Any]:
         places = [str(place) for place in range(len(self.names))]
@@ -135,30 +123,28 @@ class TableReader:
 
     def batches(self) -> Iterator[SourceBatch]:
         """Give the features."""
+        first = 1
         for rows in self._table.rows():
             texts = [rows.column(place) for place in self._table.attributes]
             given = zip(texts, self._types, self.fields.names, strict=True)
-            yield SourceBatch(with_columns(rows, [parsed(*each) for each in given], self.fields), self._wkb(rows))
-
-    def _wkb(self, rows: pa.RecordBatch) -> pa.Array:
-        if self._table.wkt is None:
-            return _points(*self._table.coordinates(rows))
-        written = shapely.to_wkb(self._table.shapes(rows, self._table.wkt), flavor="iso", byte_order=1)
-        return pa.array(written, pa.binary())
+            attributes = with_columns(rows, [parsed(*each) for each in given], self.fields)
+            yield SourceBatch(attributes, self._table.shapes(rows, first))
+            first += len(rows)
 
 
 def surveyed(file: SourceFile, options: SourceOptions) -> tuple[Declared, list[Finding]]:
     """Look through the whole of a table: its encoding, its types, and where its features are."""
     encoding, findings = _encoding(file, options.encoding)
-    table = _located(_table(file, encoding), options)
+    table = _located(_table(file, encoding, options), options)
     finders = [TypeFinder() for _ in table.attributes]
-    reach, srids = np.zeros(2), set()
+    reach, srids, first = np.zeros(2), set(), 1
     for rows in table.rows():
         for finder, place in zip(finders, table.attributes, strict=True):
             finder.look(rows.column(place))
         if table.wkt is not None:
-            reach = np.fmax(reach, _reach(table.shapes(rows, table.wkt)))
+            reach = np.fmax(reach, _reach(table.shapes(rows, first), first))
             srids |= _srids(rows.column(table.wkt))
+        first += len(rows)
     crs = _srid_crs(srids, options.source_crs) or _usual_crs(table, sorted(reach.tolist()))
     return _declared(table, crs, finders), findings
 
@@ -166,8 +152,8 @@ def surveyed(file: SourceFile, options: SourceOptions) -> tuple[Declared, list[F
 @contextmanager
 def open_table(file: SourceFile, opening: Opening) -> Iterator[TableReader]:
     """Open a table as it was found to be."""
-    plain = _table(file, opening.encoding or UTF8)
     asked = SourceOptions(x_column=opening.x_column, y_column=opening.y_column, wkt_column=opening.wkt_column)
+    plain = _table(file, opening.encoding or UTF8, asked)
     yield TableReader(_located(plain, asked), opening.types)
 
 
@@ -178,16 +164,27 @@ def _encoding(file: SourceFile, wanted: str | None) -> tuple[str, list[Finding]]
         return encoding, []
     if wanted:
         raise rejected(Code.UNKNOWN_ENCODING, f"The texts are not all in {wanted}.", "encoding")
-    return FALLBACK, [fixed(Code.OTHER_ENCODING, f"The texts are not in UTF-8; they are read as {FALLBACK}.")]
+    return FALLBACK, [info(Code.OTHER_ENCODING, f"The texts are not in UTF-8; they are read as {FALLBACK}.")]
 
 
-def _table(file: SourceFile, encoding: str) -> Table:
-    """Tell by its first row how a table is written."""
-    head = file.storage.read(file.path, 0, HEAD_BYTES).decode(encoding, "replace").removeprefix("\ufeff")
-    headers = {delimiter: _header(head, delimiter) for delimiter in DELIMITERS}
-    delimiter = max(headers, key=lambda each: len(headers[each].names))
-    names = headers[delimiter]
-    return Table(file, encoding, delimiter, names.names, names.rows, _block_bytes(file))
+def _table(file: SourceFile, encoding: str, options: SourceOptions) -> Table:
+    """Find out by the first rows how a table is written."""
+    head = file.storage.read(file.path, 0, HEAD_BYTES)
+    is_whole = len(head) < HEAD_BYTES
+    text = head.decode(encoding, "replace").removeprefix("\ufeff")
+    samples = {delimiter: _sample(text, delimiter, is_whole=is_whole) for delimiter in DELIMITERS}
+    usual = "\t" if file.path.casefold().endswith(".tsv") else ","
+
+    def fitness(delimiter: str) -> tuple[bool, bool, bool, int, bool]:
+        sample = samples[delimiter]
+        has_place = _has_place(sample.names, options)
+        is_fit = has_place and sample.is_even
+        return is_fit, has_place, sample.is_even, len(sample.names), delimiter == usual
+
+    delimiter = max(DELIMITERS, key=fitness)
+    return Table(
+        file, encoding, delimiter, samples[delimiter].names, samples[delimiter].header_rows, _block_bytes(file)
+    )
 
 
 def _block_bytes(file: SourceFile) -> int:
@@ -201,19 +198,34 @@ def _block_bytes(file: SourceFile) -> int:
     return min(LARGEST_BLOCK, max(SMALLEST_BLOCK, 2 * max(longest, line)))
 
 
-class _Header(NamedTuple):
+class _Sample(NamedTuple):
+    """The first rows of a table, as one delimiter divides them."""
+
     names: list[str]
-    rows: int
+    header_rows: int
+    is_even: bool  # all rows have as many values as there are names
 
 
-def _header(head: str, delimiter: str) -> _Header:
-    """Find the names in the first row that is not empty."""
-    rows = csv.reader(io.StringIO(head, newline=""), delimiter=delimiter)
+def _sample(text: str, delimiter: str, *, is_whole: bool) -> _Sample:
+    """Find the names in the first row that is not empty, and look whether the rows after it are like it."""
     try:
-        number, row = next(((number, row) for number, row in enumerate(rows, 1) if row), (1, []))
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
     except csv.Error:
-        raise rejected(Code.CORRUPT, "The first row of the table cannot be read.", "row 1") from None
-    return _Header([name.strip() for name in row], number)
+        raise rejected(Code.UNREADABLE_ROW, "The first rows of the table cannot be read.", "row 1") from None
+    number, header = next(((number, row) for number, row in enumerate(rows, 1) if row), (1, []))
+    others = [row for row in rows[number : None if is_whole else -1] if row]  # the last may be cut
+    is_even = all(len(row) == len(header) for row in others)
+    return _Sample([name.strip() for name in header], number, is_even)
+
+
+def _has_place(names: list[str], options: SourceOptions) -> bool:
+    """Return whether columns that may have coordinates are among these names."""
+    if options.wkt_column is not None:
+        return options.wkt_column in names
+    if options.x_column is not None or options.y_column is not None:
+        return {options.x_column, options.y_column} <= {*names}
+    plain = {name.casefold() for name in names}
+    return not plain.isdisjoint(GEOMETRIES) or any(plain & {*xs} and plain & {*ys} for xs, ys in PAIRS)
 
 
 def _located(table: Table, options: SourceOptions) -> Table:
@@ -251,7 +263,7 @@ def _usual_wkt(table: Table) -> Table | None:
 def _is_wkt(table: Table, place: int) -> bool:
     """Tell whether the first values that a column has are WKT."""
     for rows in table.rows():
-        values = _without_blanks(rows.column(place)).drop_null()
+        values = without_blanks(rows.column(place)).drop_null()
         if len(values):
             return bool(pc.all(pc.match_substring_regex(values, _WKT)).as_py())
     return False
@@ -289,8 +301,8 @@ def _pair(table: Table) -> tuple[str | None, str | None]:
 
 def _srids(column: pa.Array) -> set[str]:
     """Give the numbers of CRSs that stand before WKT, as PostGIS writes it; "0" for none."""
-    texts = _without_blanks(column).drop_null()
-    found = pc.struct_field(pc.extract_regex(texts, _SRID), "srid")
+    texts = without_blanks(column).drop_null()
+    found = pc.struct_field(pc.extract_regex(texts, SRID), "srid")
     return set(pc.fill_null(pc.unique(found), "0").to_pylist())
 
 
@@ -310,35 +322,45 @@ def _usual_crs(table: Table, reach: list[float]) -> str | None:
     return WGS84 if lower <= 90 and higher <= 180 else None
 
 
-def _reach(shapes: Any) -> Any:
+def _reach(column: pa.Array, first: int) -> Any:
     """Give how far both coordinates are from 0; they are no numbers when nothing has a place."""
+    values = column.to_numpy(zero_copy_only=False)
+    try:
+        shapes = shapely.from_wkb(values, on_invalid="ignore")
+    except (NotImplementedError, shapely.errors.GEOSException):  # a curve, or a surface of many faces
+        shapes = np.array(
+            [None if value is None else _shape(value, first + place) for place, value in enumerate(values)]
+        )
     return np.abs(shapely.total_bounds(shapes)).reshape(2, 2).max(axis=0)
 
 
-def _check_depth(texts: pa.Array, where: str) -> None:
-    """Reject what is nested so deep that GEOS, which calls itself for each level, would end the process."""
-    has_many = pc.fill_null(pc.greater(pc.count_substring(texts, "("), DEEPEST_TEXT), False)
-    for text in texts.filter(has_many):
-        characters = np.frombuffer(text.as_py().encode(), np.uint8)
-        steps = (characters == ord("(")).astype(np.int64) - (characters == ord(")"))
-        if np.cumsum(steps).max() > DEEPEST_TEXT:
-            raise rejected(Code.UNSUPPORTED_GEOMETRY, "A geometry is nested too deep.", where)
+def _shape(value: bytes | None, number: int) -> Any:
+    if value is None:
+        return None
+    with naming_feature(number):
+        geometry = read(value)
+    written = Writer(has_z=geometry.has_z, has_m=geometry.has_m).written_or_empty(geometry)
+    return shapely.from_wkb(written, on_invalid="ignore")
 
 
-def _without_blanks(column: pa.Array) -> pa.Array:
-    """Take a text of nothing but blanks for none: some write a cell without a value in quotation marks."""
-    texts = pc.utf8_trim_whitespace(column)
-    return pc.if_else(pc.equal(texts, ""), None, texts)
-
-
-def _numbers(column: pa.Array, name: str, delimiter: str) -> pa.Array:
+def _numbers(column: pa.Array, name: str, delimiter: str, first: int) -> pa.Array:
     """Give coordinates as numbers; where no comma parts columns, one may stand before decimals."""
-    texts = _without_blanks(column)
+    texts = without_blanks(column)
     texts = texts if delimiter == "," else pc.replace_substring(texts, ",", ".")
     try:
         return texts.cast(pa.float64())
-    except pa.ArrowInvalid as error:
-        raise rejected(Code.UNFIT_VALUE, f"A coordinate is no number: {error}", f"column {name}") from None
+    except pa.ArrowInvalid:
+        place, text = next((place, each) for place, each in enumerate(texts.to_pylist()) if not _is_number(each))
+        what = f"The value {str(text)[:100]!r} of feature {first + place} is not a number."
+        raise rejected(Code.UNREADABLE_ROW, what, f"feature {first + place}, column {name}") from None
+
+
+def _is_number(text: str | None) -> bool:
+    try:
+        pa.scalar(text, pa.string()).cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _points(x: pa.Array, y: pa.Array) -> pa.Array:
@@ -364,8 +386,9 @@ def _telling_errors(bad: list[Any]) -> Iterator[None]:
         yield
     except (pa.ArrowException, UnicodeError) as error:
         if bad:
-            what = f"A row has {bad[0].actual_columns} values, and not {bad[0].expected_columns}: {bad[0].text}"
-            raise rejected(Code.CORRUPT, what, f"row {bad[0].number}") from None
+            row = bad[0]
+            what = f"A row has {row.actual_columns} values, but the header has {row.expected_columns}: {row.text}"
+            raise rejected(Code.UNREADABLE_ROW, what, f"row {row.number}") from None
         if "straddling" in str(error):
             what = f"A row has more than {LARGEST_BLOCK // 1024**2} MiB, or a quotation mark has no end."
             raise rejected(Code.TOO_LARGE_FEATURE, what) from None

@@ -7,31 +7,91 @@ Only tables are read.
 import sqlite3
 from typing import Final
 
+from graticule.handlers.findings import Rejected
 from graticule.handlers.vector.described import Chunk
 from graticule.handlers.vector.rejecting import Code, rejected
-from graticule.handlers.vector.sources.choosing import chosen
-from graticule.handlers.vector.sources.crs_texts import check_crs_text
+from graticule.handlers.vector.sources.choosing import Choice, listed
+from graticule.handlers.vector.sources.crs_texts import check_crs_text, code_in_wkt, is_self_contained
+from graticule.handlers.vector.sources.projections import wkt_of_code
 from graticule.handlers.vector.sources.texts import zone_type
-from graticule.repositories.geopackages import Geopackage, folded, open_geopackage, quoted
+from graticule.repositories.geopackages import (
+    CRS_TABLE,
+    CrsDefinition,
+    Geopackage,
+    folded,
+    open_geopackage,
+    quoted,
+    replace_definitions,
+)
 
 RANGES_SECONDS: Final = 60
 
 
-def feature_layer(file: str, wanted: str | None) -> str:
-    """Give the layer that is meant; it is a table, or the file is rejected."""
+def feature_layers(file: str, choice: Choice) -> list[str]:
+    """Return the layers that are meant; they are tables, or the file is rejected."""
     try:
         with open_geopackage(file) as package:
             kinds = package.kinds()
             _check_own_tables(package, kinds)
-            for text in package.crs_definitions():
-                check_crs_text(text, "gpkg_spatial_ref_sys")
-            name = chosen(package.layers(), wanted)
-            is_plain = kinds.get(folded(name)) == "table" and not package.has_computed_columns(name)
+            _safe_definitions(package)
+            names = choice.of(_candidates(package, kinds, choice.layer))
+            views = [name for name in names if not _is_plain(package, kinds, name)]
     except (sqlite3.Error, OverflowError, UnicodeError) as error:
         raise rejected(Code.CORRUPT, "The tables of the file cannot be listed.") from error
-    if not is_plain:
-        raise rejected(Code.NOT_A_TABLE, "The layer is not a table, but worked out from others.", f"layer {name}")
-    return name
+    if views:
+        raise rejected(Code.NOT_A_TABLE, "The layer is not a table, but worked out from others.", f"layer {views[0]}")
+    return names
+
+
+def crs_options(file: str) -> dict[str, str]:
+    """Return options that keep GDAL from reading definitions of CRSs that lead to other files.
+
+    For its connection, a temporary table with those of their codes takes the place of the file's own.
+    """
+    try:
+        with open_geopackage(file) as package:
+            replaced = _safe_definitions(package)
+    except (sqlite3.Error, OverflowError, UnicodeError) as error:
+        raise rejected(Code.CORRUPT, "The tables of the file cannot be listed.") from error
+    return {"PRELUDE_STATEMENTS": replace_definitions(replaced)} if replaced else {}
+
+
+def _safe_definitions(package: Geopackage) -> list[tuple[CrsDefinition, str]]:
+    """Return the definitions that lead elsewhere, each with the WKT of its code; one without a code is rejected."""
+    replaced = []
+    for each in package.crs_definitions():
+        if not is_self_contained(each.text):
+            wkt = wkt_of_code(each.code) or wkt_of_code(code_in_wkt(each.text))
+            if wkt is None or not isinstance(each.srs_id, int):
+                check_crs_text(each.text, CRS_TABLE)
+            else:
+                replaced.append((each, wkt))
+    return replaced
+
+
+def _candidates(package: Geopackage, kinds: dict[str, str], wanted: str | None) -> list[str]:
+    """Return the layers that may be meant; those without features count only if no other has any."""
+    layers = package.layers()
+    if not layers:
+        raise _no_layer(package.other_contents())
+    if wanted is not None or len(layers) == 1:
+        return layers
+    filled = [name for name in layers if not _is_plain(package, kinds, name) or package.has_rows(name)]
+    return filled or layers
+
+
+def _is_plain(package: Geopackage, kinds: dict[str, str], name: str) -> bool:
+    return kinds.get(folded(name)) == "table" and not package.has_computed_columns(name)
+
+
+def _no_layer(others: list[tuple[str, str]]) -> Rejected:
+    tables = [name for name, kind in others if kind == "attributes"]
+    if tables and len(tables) == len(others):
+        return rejected(Code.NO_GEOMETRY, f"The GeoPackage has only tables without geometries: {listed(tables)}.")
+    rasters = [name for name, kind in others if kind in {"tiles", "2d-gridded-coverage"}]
+    if rasters:
+        return rejected(Code.NO_LAYER, f"The GeoPackage has only rasters: {listed(rasters)}. Send it as a raster.")
+    return rejected(Code.NO_LAYER, "The GeoPackage has no vector layer.")
 
 
 def ranges(file: str, layer: str, rows: int) -> list[tuple[int, int, int]] | None:

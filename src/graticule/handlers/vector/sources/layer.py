@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +15,7 @@ class SourceBatch:
 
     attributes: pa.RecordBatch
     wkb: pa.Array
+    curved: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))  # the places of what had curves
 
 
 def with_columns(rows: pa.RecordBatch, columns: list[pa.Array], fields: pa.Schema) -> pa.RecordBatch:

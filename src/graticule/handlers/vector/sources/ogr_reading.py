@@ -6,32 +6,42 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyogrio
 import pyogrio.raw
-from pyogrio.errors import DataLayerError, DataSourceError
+from pyogrio.errors import DataLayerError, DataSourceError, GeometryError
 
 from graticule.handlers.findings import Rejected
 from graticule.handlers.vector.described import Opening
 from graticule.handlers.vector.rejecting import Code, rejected
 from graticule.handlers.vector.sources import geopackage
+from graticule.handlers.vector.sources.choosing import listed
 from graticule.handlers.vector.sources.layer import Declared, SourceBatch
-from graticule.handlers.vector.sources.ogr import BATCH_BYTES, BATCH_ROWS, dataset_name, open_options
+from graticule.handlers.vector.sources.ogr import BATCH_BYTES, BATCH_ROWS, dataset_name, only_driver, open_options
 from graticule.handlers.vector.sources.source import Kind
 from graticule.handlers.vector.sources.texts import (
     TEXT,
     TYPES,
     ZoneFinder,
     check_whole_numbers,
+    has_raw_texts,
     parsed,
+    with_decoded_texts,
     with_short_numbers,
     without_cut_characters,
 )
 
-_DATE_TIME: Final = "OFTDateTime"
+_DATE_TIME, _STRING = "OFTDateTime", "OFTString"
 _GEOMETRIES: Final = {b"ogc.wkb", b"geoarrow.wkb"}  # how a stream marks its column of geometries
-_OPTIONAL: Final = ("id", "Name", "description", "timestamp", "begin", "end")  # what GDAL finds in each feature of KML
+_OPTIONAL: Final = {  # fields that GDAL gives to all features of a format; of GPX, these are all fields
+    Kind.KML: ("id", "Name", "description", "timestamp", "begin", "end"),
+    Kind.GPX: (),
+}
 _DRAWING: Final = {"altitudeMode", "tessellate", "extrude", "visibility", "drawOrder", "icon"}
-MOST_LAYERS: Final = 20  # of which it is looked whether there is anything in them
+_MAY_BE_EMPTY: Final = {Kind.KML, Kind.GPX, Kind.TOPOJSON, Kind.FILEGDB}
+_TEXTS: Final = {Kind.GEOJSON, Kind.GEOJSON_LINES, Kind.JSON_FG, Kind.TOPOJSON, Kind.GML, Kind.GPX, Kind.KML}
+MAX_COUNTED_LAYERS: Final = 20  # in which features are looked for: the file is read for each of them
+MAX_GML_LAYERS: Final = 100
 _EXTENSION: Final = b"ARROW:extension:name"
 
 
@@ -54,6 +64,7 @@ class OgrReader:
         self._stream = stream
         self._types = opening.types
         self._kind = opening.kind
+        self._encoding = opening.encoding
         self._geometry = _geometry_place(stream.schema)
         places = [place for place in range(len(stream.schema)) if place != self._geometry]
         self._places = places if opening.fields is None else [places[place] for place in opening.fields]
@@ -63,7 +74,7 @@ class OgrReader:
         """Give the features."""
         with telling_errors():
             for batch in self._wanted():
-                yield SourceBatch(self._attributes(batch), batch.column(self._geometry))
+                yield SourceBatch(self._attributes(batch), _without_blanks(batch.column(self._geometry)))
 
     def _wanted(self) -> Iterator[pa.RecordBatch]:
         left = self._most
@@ -86,7 +97,15 @@ class OgrReader:
             check_whole_numbers(chosen)
         if self._kind in {Kind.GEOJSON, Kind.GEOJSON_LINES}:
             return with_short_numbers(chosen)
+        if self._kind is Kind.MAPINFO and self._encoding is not None:
+            return with_decoded_texts(chosen, self._encoding)
         return without_cut_characters(chosen) if self._kind is Kind.SHAPEFILE else chosen
+
+
+def _without_blanks(wkb: pa.Array) -> pa.Array:
+    """Return geometries with null for those that GDAL cannot write as WKB, such as a lone ring in KML."""
+    is_blank = pc.equal(pc.binary_length(wkb), 0)
+    return pc.if_else(is_blank, pa.scalar(None, wkb.type), wkb) if pc.any(is_blank).as_py() else wkb
 
 
 @contextmanager
@@ -100,9 +119,9 @@ def open_ogr(file: str, layer: str | None, opening: Opening, part: Part) -> Iter
         datetime_as_string=True,
         where=part.where,
         skip_features=part.begin,
-        **open_options(opening.kind, opening.encoding),
+        **_options(file, opening.kind, opening.encoding),
     )
-    with telling_errors():
+    with telling_errors(), only_driver(opening.kind):
         meta, stream = entered.__enter__()
     try:
         yield OgrReader(meta, stream, opening, part)
@@ -117,7 +136,7 @@ def declared(file: str, kind: Kind, layer: str | None, encoding: str | None = No
     if info["geometry_type"] is None:
         raise rejected(Code.NO_GEOMETRY, "The layer has no geometry.", f"layer {name}")
     names = list(map(str, info["fields"]))
-    kept = _filled(file, name, names) if kind is Kind.KML else None
+    kept = _filled(file, kind, name, names) if kind in _OPTIONAL else None
     places = range(len(names)) if kept is None else kept
     date_times = [index for index, place in enumerate(places) if info["ogr_types"][place] == _DATE_TIME]
     found = _zones(file, kind, name, names, [places[index] for index in date_times]) if date_times else []
@@ -132,29 +151,71 @@ def declared(file: str, kind: Kind, layer: str | None, encoding: str | None = No
     )
 
 
+def is_undecoded(file: str, kind: Kind) -> bool:
+    """Return whether GDAL gives texts that are not in UTF-8, as it does where a MapInfo table declares no charset."""
+    info = _info(file, kind, None, None)
+    texts = [place for place, ogr_type in enumerate(info["ogr_types"]) if ogr_type == _STRING]
+    batches = _columns(file, kind, str(info["layer_name"]), list(map(str, info["fields"])), texts)
+    return bool(texts) and any(map(has_raw_texts, batches))
+
+
 def feature_count(file: str, layer: str | None, opening: Opening) -> int | None:
     """Tell how many features a layer announces, if it does so."""
-    with telling_errors():
-        options = open_options(opening.kind, opening.encoding)
+    with telling_errors(), only_driver(opening.kind):
+        options = _options(file, opening.kind, opening.encoding)
         info = pyogrio.read_info(dataset_name(file, opening.kind), layer=layer, **options)
     count = int(info["features"])
     return count if count >= 0 else None
 
 
 def layer_names(file: str, kind: Kind) -> list[str]:
-    """Give the names of the layers that GDAL finds in a file and that have geometries."""
+    """Return the names of the layers with a geometry column."""
+    if kind is Kind.GML:
+        return _gml_layers(file)
     try:
-        listed = pyogrio.list_layers(dataset_name(file, kind))
+        with only_driver(kind):
+            listed = pyogrio.list_layers(dataset_name(file, kind))
+    except GeometryError:
+        raise _unsupported_geometry() from None
     except (DataSourceError, DataLayerError) as error:
         raise _unreadable(kind, error) from error
-    names = [str(name) for name, geometry_type in listed if geometry_type is not None]
-    filled = [name for name in names[:MOST_LAYERS] if _count(file, kind, name)]  # a folder is a layer, full or empty
-    return filled + names[MOST_LAYERS:]
+    return [str(name) for name, geometry_type in listed if geometry_type is not None]
+
+
+def filled_layers(file: str, kind: Kind, names: list[str]) -> list[str]:
+    """Return the layers that have features; a KML folder is a layer, full or empty."""
+    if kind not in _MAY_BE_EMPTY or len(names) <= 1:
+        return names
+    filled = [name for name in names[:MAX_COUNTED_LAYERS] if _count(file, kind, name)] + names[MAX_COUNTED_LAYERS:]
+    if not filled:
+        raise rejected(Code.NO_FEATURES, f"None of the {len(names)} layers has a feature: {listed(names)}.")
+    return filled
+
+
+def _gml_layers(file: str) -> list[str]:
+    """List layers one by one: pyogrio's list takes no options, and GDAL would write a .gfs file beside the source."""
+    found = []
+    for index in range(MAX_GML_LAYERS):
+        try:
+            with only_driver(Kind.GML):
+                info = pyogrio.read_info(dataset_name(file, Kind.GML), layer=index, **open_options(Kind.GML))
+        except GeometryError:
+            raise _unsupported_geometry() from None
+        except DataLayerError:  # there are no more
+            break
+        except DataSourceError as error:
+            raise _unreadable(Kind.GML, error) from error
+        found.append(info)
+    return [str(info["layer_name"]) for info in found if info["geometry_type"] is not None]
 
 
 def _count(file: str, kind: Kind, layer: str) -> int:
-    with telling_errors():
+    with telling_errors(), only_driver(kind):
         return int(pyogrio.read_info(dataset_name(file, kind), layer=layer, force_feature_count=True)["features"])
+
+
+def _options(file: str, kind: Kind, encoding: str | None = None) -> dict[str, str]:
+    return open_options(kind, encoding) | (geopackage.crs_options(file) if kind is Kind.GEOPACKAGE else {})
 
 
 @contextmanager
@@ -165,6 +226,8 @@ def telling_errors() -> Iterator[None]:
     except pa.ArrowMemoryError:
         what = f"A feature has more than {BATCH_BYTES // 1024**2} MiB."
         raise rejected(Code.TOO_LARGE_FEATURE, what) from None
+    except GeometryError:
+        raise _unsupported_geometry() from None
     except (DataSourceError, DataLayerError) as error:
         raise rejected(Code.CORRUPT, "The file cannot be read.") from error
     except UnicodeError:
@@ -175,11 +238,14 @@ def telling_errors() -> Iterator[None]:
 
 def _info(file: str, kind: Kind, layer: str | None, encoding: str | None) -> dict[str, Any]:
     try:
-        info: dict[str, Any] = pyogrio.read_info(
-            dataset_name(file, kind),
-            layer=layer,
-            **open_options(kind, encoding),
-        )
+        with only_driver(kind):
+            info: dict[str, Any] = pyogrio.read_info(
+                dataset_name(file, kind),
+                layer=layer,
+                **_options(file, kind, encoding),
+            )
+    except GeometryError:
+        raise _unsupported_geometry() from None
     except (DataSourceError, DataLayerError) as error:
         raise _unreadable(kind, error) from error
     except UnicodeError:
@@ -192,9 +258,14 @@ def _info(file: str, kind: Kind, layer: str | None, encoding: str | None) -> dic
 
 
 def _unreadable(kind: Kind, error: Exception) -> Rejected:
-    if kind in {Kind.GEOJSON, Kind.GEOJSON_LINES} and "not recognized" in str(error):  # JSON of another sort
-        return rejected(Code.NOT_A_VECTOR, "The file is no GeoJSON file, though it begins like one.")
+    if kind in _TEXTS and "not recognized" in str(error):  # JSON or XML of another sort
+        return rejected(Code.NOT_A_VECTOR, f"The file begins like {kind.value}, but is not a {kind.value} file.")
     return rejected(Code.CORRUPT, "The file cannot be read.")
+
+
+def _unsupported_geometry() -> Rejected:
+    what = "The layer has geometries of a type that is not a point, line, polygon or curve, such as a triangle."
+    return rejected(Code.UNSUPPORTED_GEOMETRY, what)
 
 
 def _zones(file: str, kind: Kind, layer: str, names: list[str], places: list[int]) -> list[str]:
@@ -215,6 +286,7 @@ def _columns(file: str, kind: Kind, layer: str, names: list[str], places: list[i
     is_clear = len({name.casefold() for name in names}) == len(names)  # GDAL would take `AT` for `at`
     with (
         telling_errors(),
+        only_driver(kind),
         pyogrio.raw.open_arrow(
             dataset_name(file, kind),
             layer=layer,
@@ -223,26 +295,28 @@ def _columns(file: str, kind: Kind, layer: str, names: list[str], places: list[i
             use_pyarrow=True,
             batch_size=BATCH_ROWS,
             datetime_as_string=True,
-            **open_options(kind),
+            **_options(file, kind),
         ) as (_, stream),
     ):
         for batch in stream:
             yield batch if is_clear else batch.select(places)
 
 
-def _filled(file: str, layer: str, names: list[str]) -> list[int]:
-    """Give the places of the fields of KML that are attributes.
+def _filled(file: str, kind: Kind, layer: str, names: list[str]) -> list[int]:
+    """Return the places of the fields of KML and GPX that are attributes.
 
     GDAL adds its own to each layer: how features are drawn, and what they may have and mostly have not.
     """
-    asked = sorted({names.index(name) for name in _OPTIONAL if name in names})
+    asked = sorted({names.index(name) for name in _OPTIONAL[kind] or names if name in names})
     filled: set[int] = set()
-    for batch in _columns(file, Kind.KML, layer, names, asked):
+    for batch in _columns(file, kind, layer, names, asked):
         filled.update(
             place for place, column in zip(asked, batch.columns, strict=True) if column.null_count < len(column)
         )
     return [
-        place for place, name in enumerate(names) if name not in _DRAWING and (place in filled or place not in asked)
+        place
+        for place, name in enumerate(names)
+        if not (kind is Kind.KML and name in _DRAWING) and (place in filled or place not in asked)
     ]
 
 

@@ -1,6 +1,6 @@
 """What a partner may say about a source, where its format leaves it open. No GDAL here: orchestrators import it."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
@@ -11,6 +11,7 @@ class SourceOptions(BaseModel):
     """Which layer is meant, and how it is read."""
 
     layer: Name | None = None
+    layers: Literal["all"] | None = None  # every layer becomes a part of one table
     source_crs: Annotated[str, Field(min_length=1, max_length=32)] | None = None
     encoding: Annotated[str, Field(min_length=1, max_length=32)] | None = None
     x_column: Name | None = None

@@ -1,20 +1,18 @@
 """Where on earth a layer is: its CRS, and whether its axes are in the right order. Imports PROJ."""
 
-import math
 from dataclasses import dataclass
 from typing import Final
 
 from pyproj import CRS, Transformer
 from pyproj.exceptions import ProjError
 
+from graticule.handlers.celestial import other_body
 from graticule.handlers.vector.described import WGS84
+from graticule.handlers.vector.extent import Box, extent_in_degrees, wrapped
 from graticule.handlers.vector.rejecting import Code, rejected
 from graticule.handlers.vector.sources.projections import CODE, epsg_name, read_crs
 
-Box = tuple[float, float, float, float]  # west, south, east, north
-
 _UNDEFINED: Final = "undefined"  # how a GeoPackage's CRS of none is called
-_WORLD: Final[Box] = (-360.0, -90.0, 360.0, 90.0)  # some go on counting across the antimeridian, either way
 _SLACK_DEGREES: Final = 2.0
 _SLACK_SHARE: Final = 0.25  # CRSs are used beyond where they are meant to be
 
@@ -29,24 +27,42 @@ def layer_crs(declared: str | None, wanted: str | None, where: str) -> str:
     if crs.name.casefold().startswith(_UNDEFINED):
         raise rejected(Code.NO_CRS, "The layer says of its CRS that it is not known.", where)
     if not _is_for_maps(crs):
-        raise rejected(Code.UNKNOWN_SOURCE_CRS, f"The CRS {crs.name} is not one for maps.", where)
+        what = f"The CRS {crs.name} is neither geographic nor projected."
+        raise rejected(Code.UNKNOWN_SOURCE_CRS, what, where)
+    if not _has_way_to_degrees(crs):
+        what = f"PROJ has no transformation from the CRS {crs.name} to degrees."
+        raise rejected(Code.UNKNOWN_SOURCE_CRS, what, where)
+    if body := other_body(crs):
+        raise rejected(Code.OTHER_BODY, f"The CRS {crs.name} is not of the Earth, but of {body}.", where)
     return _name(crs)
 
 
-def is_swapped(crs_name: str, bounds: Box, where: str) -> bool:
-    """Tell whether the layer has north before east, judging by where its CRS is used; reject what lies nowhere."""
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where a layer lies: in degrees, the west above the east across the antimeridian."""
+
+    bbox: Box
+    is_swapped: bool = False  # north comes before east
+    is_outside: bool = False  # of the area for which its CRS is made
+
+
+def locate(crs_name: str, bounds: Box) -> Location | None:
+    """Locate a layer, and decide by the area of use of its CRS whether its axes are swapped; None if it is nowhere."""
     crs = CRS.from_user_input(crs_name)
     west, south, east, north = bounds
-    given, turned = _degrees(crs, bounds), _degrees(crs, (south, west, north, east))
+    given, swapped = extent_in_degrees(crs, bounds), extent_in_degrees(crs, (south, west, north, east))
     area = _area(crs)
     if given is not None and _lies_in(given, area, slack=True):
-        return False
-    if turned is not None and _lies_in(turned, area, slack=False):
-        return True
-    if given is None:
-        told = ", ".join(f"{side:g}" for side in bounds)
-        raise rejected(Code.ABSURD_BOUNDS, f"The bounds {told} do not lie where the layer's CRS is defined.", where)
-    return False
+        return Location(wrapped(given))
+    if swapped is not None and _lies_in(swapped, area, slack=False):
+        return Location(wrapped(swapped), is_swapped=True)
+    return None if given is None else Location(wrapped(given), is_outside=True)
+
+
+def area_of_use(crs_name: str) -> str:
+    """Return the name of the area for which a CRS is made."""
+    used = CRS.from_user_input(crs_name).area_of_use
+    return "" if used is None else used.name.rstrip(".")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +78,21 @@ def _by_code(name: str) -> str:
         crs = CRS.from_user_input(name) if CODE.fullmatch(name) else None
     except ProjError:
         crs = None
-    if crs is None or not _is_for_maps(crs):
-        raise rejected(Code.UNKNOWN_SOURCE_CRS, f"The source_crs {name[:100]!r} is not one.", "source_crs")
+    if crs is None or not _is_for_maps(crs) or not _has_way_to_degrees(crs):
+        what = (
+            f"The source_crs {name[:100]!r} is not the code of a geographic or projected CRS that PROJ can transform."
+        )
+        raise rejected(Code.UNKNOWN_SOURCE_CRS, what, "source_crs")
     return name
+
+
+def _has_way_to_degrees(crs: CRS) -> bool:
+    """Return whether PROJ knows the projection: it reads the definitions of many more than it can compute."""
+    try:
+        Transformer.from_crs(crs, WGS84, always_xy=True)
+    except ProjError:
+        return False
+    return True
 
 
 def _is_for_maps(crs: CRS) -> bool:
@@ -93,20 +121,3 @@ def _lies_in(box: Box, area: _Area, *, slack: bool) -> bool:
     from_west = (west - area.west + wider) % 360
     is_between = width >= 360 or from_west + (east - west) <= width
     return is_between and area.south - higher <= south and north <= area.north + higher
-
-
-def _degrees(crs: CRS, bounds: Box) -> Box | None:
-    """Give bounds in degrees, west to east, or None when they lie nowhere."""
-    if not all(map(math.isfinite, bounds)):
-        return None
-    if crs.is_geographic and crs.axis_info[0].unit_name == "degree":
-        west, south, east, north = bounds
-        is_on_earth = _WORLD[0] <= west and east <= _WORLD[2] and _WORLD[1] <= south and north <= _WORLD[3]
-        return bounds if is_on_earth else None
-    try:
-        west, south, east, north = Transformer.from_crs(crs, WGS84, always_xy=True).transform_bounds(
-            *bounds, errcheck=True
-        )
-    except ProjError:
-        return None
-    return (west, south, west + (east - west) % 360, north) if math.isfinite(west + south + east + north) else None

@@ -8,20 +8,38 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from pyproj import CRS
+from pyproj.enums import WktVersion
 from pyproj.exceptions import ProjError
 
+from graticule.handlers.findings import Rejected
 from graticule.handlers.vector.rejecting import Code, rejected
-from graticule.handlers.vector.sources.crs_texts import check_crs_text
+from graticule.handlers.vector.sources.crs_texts import PROJ_METHODS, TURNED_POLE, check_crs_text, code_in_wkt
 
 CODE: Final = re.compile(r"EPSG:[0-9]{1,6}")
+_ANY_CODE: Final = re.compile(r"(EPSG|ESRI):[0-9]{4,6}")
 _EPSG: Final = "EPSG"
 _OWN_STEPS: Final = "proj"  # how methods begin that are steps of PROJ's
 _OWN_TEXT: Final = "proj crs string"  # what PROJ reads in place of all else
-_TURNED_POLE: Final = "PROJ ob_tran o_proj=longlat"
-_TURNED_BY: Final = {"o_lat_p", "o_lon_p", "lon_0"}  # names of its parameters are handed on to PROJ as they are
+# Names of parameters that are handed on to PROJ as they are.
+_TURNED_BY: Final = {"o_lat_p", "o_lon_p", "lon_0"}
+_PLAIN_PARAMETERS: Final = {
+    *("lat_0", "lat_1", "lat_2", "lat_3", "lat_b", "lat_ts", "lon_0", "lon_1", "lon_2", "lon_3", "lonc", "x_0", "y_0"),
+    *("alpha", "azi", "gamma", "h", "k", "k_0", "m", "M", "n", "north_square", "q", "rot_xy", "south_square", "theta"),
+    *("tilt", "W"),
+}
 # Methods that PROJ knows, and that EPSG has no number for.
 _METHODS: Final = {
-    *("Aitoff", "Compact Miller", "Craster Parabolic", "Eckert I", "Eckert II", "Eckert III", "Eckert IV", "Eckert V"),
+    *(
+        "Adams_Square_II",
+        "Aitoff",
+        "Compact Miller",
+        "Craster Parabolic",
+        "Eckert I",
+        "Eckert II",
+        "Eckert III",
+        "Eckert IV",
+        "Eckert V",
+    ),
     *("Eckert VI", "Flat Polar Quartic", "Gall Stereographic", "Gauss Schreiber Transverse Mercator", "Gnomonic"),
     *("Geostationary Satellite (Sweep X)", "Geostationary Satellite (Sweep Y)", "Goode Homolosine"),
     *("Hotine Oblique Mercator Two Point Natural Origin", "International Map of the World Polyconic"),
@@ -43,7 +61,27 @@ def read_crs(text: str, where: str) -> CRS:
         check_crs_text(text.encode(), where)
         return _harmless(_known_heights(CRS.from_wkt(text)), where)
     except ProjError:
-        raise rejected(Code.UNKNOWN_SOURCE_CRS, "The CRS of the layer cannot be read.", where) from None
+        error = rejected(Code.UNKNOWN_SOURCE_CRS, "The CRS of the layer cannot be read.", where)
+    except Rejected as refused:
+        error = refused
+    by_code = crs_of_code(code_in_wkt(text.encode()))
+    if by_code is None:
+        raise error
+    return by_code
+
+
+def crs_of_code(name: str | None) -> CRS | None:
+    """Return the CRS of a code of EPSG or ESRI, or None if there is none."""
+    try:
+        return None if name is None else CRS.from_authority(*name.split(":", 1))
+    except ProjError:
+        return None
+
+
+def wkt_of_code(name: str | None) -> str | None:
+    """Return the WKT of a code of EPSG or ESRI, or None if there is none."""
+    crs = crs_of_code(name if name is not None and _ANY_CODE.fullmatch(name) else None)
+    return None if crs is None else str(crs.to_wkt(WktVersion.WKT1_GDAL) or crs.to_wkt())
 
 
 def wkt_of_json(described: Any, where: str) -> str:
@@ -76,6 +114,8 @@ def _harmless(crs: CRS, where: str) -> CRS:
     if name := epsg_name(crs):
         return CRS.from_user_input(name)
     described = crs.to_json_dict()
+    if described.get("conversion", {}).get("method", {}).get("name") in PROJ_METHODS:
+        described.pop("remarks", None)  # PROJ repeats there what the parameters say, and would read it instead of them
     _check_plain(described, where)
     return CRS.from_json_dict(described)
 
@@ -86,7 +126,7 @@ def _check_plain(described: Any, where: str) -> None:
     except (TypeError, KeyError, AttributeError, RecursionError):
         is_plain = False
     if not is_plain:
-        what = "The CRS of the layer is not defined by itself: it has files or steps of PROJ's in it."
+        what = "The CRS of the layer is defined by files, by PROJ pipelines or by a projection method that PROJ lacks."
         raise rejected(Code.UNKNOWN_SOURCE_CRS, what, where)
 
 
@@ -109,7 +149,9 @@ def _is_known(conversion: dict[str, Any]) -> bool:
     name = str(method["name"])
     if not all(isinstance(each["value"], int | float) for each in parameters):
         return False
-    if name == _TURNED_POLE:
+    if name == TURNED_POLE:
         return {each["name"] for each in parameters} <= _TURNED_BY
+    if name in PROJ_METHODS:
+        return {each["name"] for each in parameters} <= _PLAIN_PARAMETERS
     is_numbered = (method.get("id") or {}).get("authority") == _EPSG
     return name in _METHODS or (is_numbered and not name.casefold().lstrip().startswith(_OWN_STEPS))

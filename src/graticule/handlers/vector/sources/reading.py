@@ -7,15 +7,16 @@ from typing import Final
 from graticule.handlers.vector.described import Chunk, Opening
 from graticule.handlers.vector.rejecting import Code, rejected
 from graticule.handlers.vector.sources import csv_table, geopackage, geoparquet, ogr_reading, shapefile
+from graticule.handlers.vector.sources.choosing import Choice
 from graticule.handlers.vector.sources.layer import LayerReader, SourceBatch
+from graticule.handlers.vector.sources.linear import LinearReader
 from graticule.handlers.vector.sources.ogr import closed_network
-from graticule.handlers.vector.sources.source import Kind, SourceFile
+from graticule.handlers.vector.sources.source import MULTI_LAYER, Kind, SourceFile
 from graticule.storage.blocking import BlockingStorage
 
 __all__ = ["LayerReader", "SourceBatch", "open_layer", "ranges"]
 
-_SEVERAL: Final = {Kind.GEOPACKAGE, Kind.KML}
-_ANNOUNCED: Final = {Kind.GEOPACKAGE, Kind.FLATGEOBUF, Kind.SHAPEFILE}
+_ANNOUNCED: Final = {Kind.GEOPACKAGE, Kind.FLATGEOBUF, Kind.SHAPEFILE, Kind.FILEGDB}
 
 
 @contextmanager
@@ -26,7 +27,7 @@ def open_layer(storage: BlockingStorage, opening: Opening, chunk: Chunk | None =
     if file.kind() is not opening.kind:
         raise rejected(Code.NOT_A_VECTOR, f"The file is no {opening.kind.value} file.")
     with closed_network(), _reader(file, opening, chunk) as reader:
-        yield reader
+        yield LinearReader(reader, chunk.first_fid if chunk else 1)
         file.check_unchanged(opening.etag)
 
 
@@ -61,7 +62,7 @@ def _reader(file: SourceFile, opening: Opening, chunk: Chunk | None) -> Iterator
         with geoparquet.open_parquet(file, chunk) as parquet:
             yield parquet
         return
-    layer = opening.layer if opening.kind in _SEVERAL else None  # others have but one, of whatever name
+    layer = opening.layer if opening.kind in MULTI_LAYER else None  # others have but one, of whatever name
     with ogr_reading.open_ogr(file.opened, layer, opening, _part(file, opening, chunk)) as reader:
         if chunk is not None:
             reader.count = chunk.row_count
@@ -79,7 +80,7 @@ def _announced(file: SourceFile, layer: str | None, opening: Opening) -> int | N
 
 def _part(file: SourceFile, opening: Opening, chunk: Chunk | None) -> ogr_reading.Part:
     if opening.kind is Kind.GEOPACKAGE:
-        geopackage.feature_layer(file.opened, opening.layer)
+        geopackage.feature_layers(file.opened, Choice(opening.layer))
         return ogr_reading.Part(where=geopackage.filter_of(file.opened, opening.layer, chunk))
     if opening.kind is Kind.SHAPEFILE and chunk is not None and chunk.begin is not None:
         return ogr_reading.Part(begin=chunk.begin, count=chunk.row_count)

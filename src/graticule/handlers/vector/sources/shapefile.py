@@ -9,11 +9,11 @@ from typing import Final
 import numpy as np
 
 from graticule.handlers.answers import go_on
+from graticule.handlers.blob_stream import blob_stream
 from graticule.handlers.context import ProcessContext
 from graticule.handlers.findings import Finding
-from graticule.handlers.vector.rejecting import Code, fixed, rejected
-from graticule.handlers.vector.sources.blob_stream import blob_stream
-from graticule.handlers.vector.sources.crs_texts import LONGEST_TEXT, check_crs_text
+from graticule.handlers.vector.rejecting import Code, info, rejected
+from graticule.handlers.vector.sources.crs_texts import LONGEST_TEXT, check_crs_text, code_in_wkt, is_self_contained
 from graticule.handlers.vector.sources.encodings import FALLBACK, UTF8, encoding_of, known_encoding
 from graticule.handlers.vector.sources.source import SourceFile
 from graticule.storage.blocking import BlockingStorage
@@ -119,12 +119,10 @@ def text_encoding(file: SourceFile, wanted: str | None) -> tuple[str, list[Findi
     if seen.is_ascii or (declared is None and seen.is_utf8):
         return declared or UTF8, []
     if seen.is_utf8 and declared != UTF8 and not _is_declared(file):  # a language says little: it is never left out
-        return UTF8, [
-            fixed(Code.OTHER_ENCODING, f"The .dbf file says that texts are in {declared}; they are in UTF-8.")
-        ]
+        return UTF8, [info(Code.OTHER_ENCODING, f"The .dbf file says that texts are in {declared}; they are in UTF-8.")]
     if declared is None or (declared == UTF8 and not seen.is_utf8):
         what = f"The texts are not in UTF-8{' as the file says' if declared else ''}; they are read as {FALLBACK}."
-        return FALLBACK, [fixed(Code.OTHER_ENCODING, what)]
+        return FALLBACK, [info(Code.OTHER_ENCODING, what)]
     return declared, []
 
 
@@ -139,10 +137,23 @@ def check_parts(ctx: ProcessContext, file: SourceFile) -> None:
     if not ctx.storage.exists(sibling(file, ".dbf")):
         raise rejected(Code.MISSING_PART, "The archive has no .dbf file of that name: the attributes are missing.")
     if ctx.storage.exists(sibling(file, ".prj")):
-        check_crs_text(ctx.storage.read(sibling(file, ".prj"), 0, LONGEST_TEXT + 1), ".prj file")
+        _check_projection(ctx, sibling(file, ".prj"))
     if not ctx.storage.exists(sibling(file, ".shx")):
         with ctx.storage.writing(sibling(file, ".shx")) as target:
             target.write_bytes(_index(ctx, file))
+
+
+def _check_projection(ctx: ProcessContext, path: str) -> None:
+    """Replace a definition that leads to other files by that of its code, in what we unpacked."""
+    from graticule.handlers.vector.sources.projections import wkt_of_code  # noqa: PLC0415 - imports PROJ
+
+    text = ctx.storage.read(path, 0, LONGEST_TEXT + 1)
+    wkt = None if is_self_contained(text) else wkt_of_code(code_in_wkt(text))
+    if wkt is None:
+        check_crs_text(text, ".prj file")
+        return
+    with ctx.storage.writing(path) as target:
+        target.write_bytes(wkt.encode())
 
 
 def sibling(file: SourceFile, ending: str) -> str:

@@ -8,44 +8,47 @@ import codecs
 import contextlib
 import json
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Self
 
 from graticule.core.errors import NotFound
-from graticule.handlers.findings import Rejected
 from graticule.handlers.vector.rejecting import Code, rejected
-from graticule.handlers.vector.sources.crs_texts import is_name
-from graticule.handlers.vector.sources.json_escapes import EscapeCheck
+from graticule.handlers.vector.sources import mapinfo, topojson, xml_source
+from graticule.handlers.vector.sources.json_crs import check_json, check_json_fg
+from graticule.handlers.zip_archive import ARCHIVE_SUFFIXES
 from graticule.storage.blocking import BlockingStorage
 from graticule.storage.paths import check_partner_blob
 from graticule.storage.protocol import BlobInfo
 
 HEAD_BYTES: Final = 64 * 1024  # of a file, by which its format is known
 LONGEST_LINE: Final = 32 * 1024 * 1024  # of which it is looked whether it is a feature by itself
-LONGEST_CRS: Final = 16 * 1024  # bytes of a `crs` in a GeoJSON file
-_ARCHIVES: Final = "zip|gz|tgz|tar|bz2|xz|zst|7z|rar|kmz|sozip"
-ARCHIVE_ENDINGS: Final = tuple(f".{ending}" for ending in _ARCHIVES.split("|"))
 # Names from which a reader of addresses makes others: it cuts or decodes them, or looks into archives.
-_PARSED_NAME: Final = re.compile(rf"[!;%]|\.(?:{_ARCHIVES})(?:/|$)|/vsi[a-z0-9]*/", re.IGNORECASE)
+_PARSED_NAME: Final = re.compile(rf"[!;%]|\.(?:{'|'.join(ARCHIVE_SUFFIXES)})(?:/|$)|/vsi[a-z0-9]*/", re.IGNORECASE)
 JOURNALS: Final = ("-wal", "-journal")
 ARCHIVE: Final = (b"PK\x03\x04", b"PK\x05\x06")  # the second has nothing in it
 _RECORD: Final = b"\x1e"  # what begins a record of RFC 8142
 MAIN_PART, OTHER_PARTS = ".shp", (".shx", ".dbf", ".prj", ".cpg")  # of a Shapefile
+PARTS: Final = {  # of formats of several files, by the ending of the one that is opened
+    MAIN_PART: OTHER_PARTS,
+    mapinfo.TABLE: mapinfo.TABLE_PARTS,
+    mapinfo.INTERCHANGE: mapinfo.INTERCHANGE_PARTS,
+}
+PACKED_GDB: Final = ".gdb-files"  # what we pack the tables of a File Geodatabase into
 TABLE_ENDINGS: Final = (".csv", ".tsv", ".txt")
 _UNPACKED: Final = re.compile(r"[0-9a-z]{8}/source/[a-z0-9_.-]+")  # see `archive`
 _GEOJSON: Final = re.compile(rb"\{[ \t\r\n]*\"")
 _NO_TEXT: Final = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f]")
 # What may be the first of many features, one to a line, and goes on after the head of the file.
 _BEGUN_LINE: Final = re.compile(rb"\s*\{(?:(?!\"FeatureCollection\")[^\n])*\Z")
-# A root of KML, after declarations and comments. One with a DOCTYPE, and so with entities, is not taken.
-_KML: Final = re.compile(rb"(?:<\?xml[^>]*\?>\s*)?(?:<!--(?:(?!-->).)*-->\s*)*<(?:[A-Za-z0-9_]+:)?kml[\s>]", re.DOTALL)
-# A `crs` as GDAL knows it: in letters of either case, escaped or not, and in quotation marks of either kind.
-_CRS_KEY: Final = rb"(?i)[\"'](?:c|\\u00[46]3)(?:r|\\u00[57]2)(?:s|\\u00[57]3)[\"']\s*"
-_CRS: Final = re.compile(_CRS_KEY + rb"(?::\s*)?([{/])")  # with an object, or a comment, which GDAL passes over
-_BEGUN_CRS: Final = re.compile(_CRS_KEY + rb"(?::\s*)?\Z")
-_LONGEST_KEY: Final = 20  # bytes of a key that may not be whole yet
+# JSON-FG says what it conforms to, or names a CRS.
+_JSON_FG: Final = re.compile(rb"\"conformsTo\"\s*:\s*\[[^\]]*json-fg-1|\"coordRefSys\"\s*:")
+_TOPOJSON: Final = re.compile(rb"\{\s*\"(?:type\"\s*:\s*\"Topology\"|(?:arcs|objects|transform)\"\s*:)")
+_GML: Final = b"opengis.net/gml"
+# The root of XML, after declarations and comments. One with a DOCTYPE, and so with entities, is not taken.
+_ROOT: Final = re.compile(
+    rb"(?:<\?[^>]*\?>\s*)*(?:<!--(?:(?!-->).)*-->\s*)*(?:<\?[^>]*\?>\s*)*<(?:[\w.-]+:)?([\w.-]+)[\s>]", re.DOTALL
+)
 
 
 class Kind(StrEnum):
@@ -57,10 +60,33 @@ class Kind(StrEnum):
     GEOJSON_LINES = "GeoJSONSeq"
     SHAPEFILE = "ESRI Shapefile"
     KML = "LIBKML"
+    GPX = "GPX"
+    GML = "GML"
+    TOPOJSON = "TopoJSON"
+    JSON_FG = "JSONFG"
+    FILEGDB = "OpenFileGDB"
+    MAPINFO = "MapInfo File"
     CSV = "CSV"
     GEOPARQUET = "Parquet"  # pyarrow's, for pyogrio has no driver
 
 
+_ANY_FLATGEOBUF: Final = re.compile(rb"fgb(.)fgb", re.DOTALL)  # of any major version
+MULTI_LAYER: Final = frozenset(  # formats of which a file can have several layers
+    {Kind.GEOPACKAGE, Kind.KML, Kind.GPX, Kind.GML, Kind.TOPOJSON, Kind.JSON_FG, Kind.FILEGDB}
+)
+MAX_BYTES: Final = {  # GDAL holds all of it in memory: 20 MB of KML took 260 MB for points and 200 MB for polygons
+    Kind.KML: 20 * 1024**2,
+    Kind.TOPOJSON: 20 * 1024**2,
+}
+_CHECKS: Final = {
+    Kind.GEOJSON: check_json,
+    Kind.GEOJSON_LINES: check_json,
+    Kind.JSON_FG: check_json_fg,
+    Kind.TOPOJSON: topojson.check_size,
+    Kind.GML: xml_source.check_crs_names,
+    Kind.KML: xml_source.check_well_formed,
+    Kind.GPX: xml_source.check_well_formed,
+}
 _SQLITE: Final = b"SQLite format 3\x00"
 _MARKS: Final = {
     b"fgb\x03": Kind.FLATGEOBUF,
@@ -92,10 +118,10 @@ class SourceFile:
     @property
     def opened(self) -> str:
         """Its name for GDAL, which reaches no network here: where blobs are no files, it is copied to this machine."""
-        if self.path.endswith(MAIN_PART):
-            for ending in OTHER_PARTS:
-                with contextlib.suppress(NotFound):
-                    self.storage.local(f"{self.path.removesuffix(MAIN_PART)}{ending}")
+        stem, dot, ending = self.path.rpartition(".")
+        for part in PARTS.get(f"{dot}{ending}", ()):
+            with contextlib.suppress(NotFound):
+                self.storage.local(f"{stem}{part}")
         try:
             return str(self.storage.local(self.path))
         except NotFound:
@@ -135,18 +161,31 @@ class SourceFile:
     def kind(self) -> Kind:
         """Tell the format; a file that is in none that we take, or leads to other places, is rejected."""
         check_name(self.path)
+        if self.is_unpacked and self.path.endswith(PACKED_GDB):
+            return Kind.FILEGDB
         head = self._head(HEAD_BYTES)
         if _BEGUN_LINE.match(head):
             head = self._head(LONGEST_LINE)
         found = kind_of(head, self.path)
-        if found in {Kind.GEOJSON, Kind.GEOJSON_LINES}:
-            with contextlib.closing(self.storage.stream(self.path)) as pieces:
-                check_json(pieces)
-        if found is Kind.GEOPACKAGE:
-            self._check_journals()
-        if found is Kind.SHAPEFILE and not self.is_unpacked:
-            raise rejected(Code.MISSING_PART, "A Shapefile is several files: send them in one archive.")
+        if found in {Kind.SHAPEFILE, Kind.MAPINFO} and not self.is_unpacked:
+            what = f"A dataset of the format {found.value} is several files: send them in one archive."
+            raise rejected(Code.MISSING_PART, what)
+        self._check_content(found, head)
         return found
+
+    def _check_content(self, kind: Kind, head: bytes) -> None:
+        """Reject a file that leads elsewhere, or that takes more memory than it should."""
+        if kind is Kind.GEOPACKAGE:
+            self._check_journals()
+        elif kind is Kind.MAPINFO:
+            mapinfo.check_header(head)
+        elif kind in _CHECKS:
+            limit = MAX_BYTES.get(kind)
+            if limit is not None and self.state().size > limit:
+                what = f"The file has more than {limit // 1024**2} MiB, the limit for this format."
+                raise rejected(Code.TOO_LARGE_FILE, what)
+            with contextlib.closing(self.storage.stream(self.path)) as pieces:
+                _CHECKS[kind](pieces)
 
     def _head(self, length: int) -> bytes:
         try:
@@ -176,7 +215,10 @@ def kind_of(head: bytes, name: str) -> Kind:
         return found
     if name.casefold().endswith(TABLE_ENDINGS) and _is_text(head):  # a table has no mark
         return Kind.CSV
-    raise rejected(Code.NOT_A_VECTOR, "The file is in none of the formats that are taken.")
+    if other := _ANY_FLATGEOBUF.match(head):
+        what = f"The file is FlatGeobuf version {other[1][0]}; version 3 is supported."
+        raise rejected(Code.UNSUPPORTED_VERSION, what)
+    raise rejected(Code.NOT_A_VECTOR, "The file is not in a supported vector format.")
 
 
 def _by_mark(head: bytes) -> Kind | None:
@@ -188,9 +230,21 @@ def _by_mark(head: bytes) -> Kind | None:
 def _by_text(text: bytes) -> Kind | None:
     if text.startswith(_RECORD + b"{") or _is_line(text):
         return Kind.GEOJSON_LINES
+    if _TOPOJSON.match(text):
+        return Kind.TOPOJSON
     if _GEOJSON.match(text):
-        return Kind.GEOJSON
-    return Kind.KML if _KML.match(text) else None
+        return Kind.JSON_FG if _JSON_FG.search(text) else Kind.GEOJSON
+    if mapinfo.is_mapinfo(text):
+        return Kind.MAPINFO
+    return _by_root(text)
+
+
+def _by_root(text: bytes) -> Kind | None:
+    root = _ROOT.match(text)
+    if root is None:
+        return None
+    known = {b"kml": Kind.KML, b"gpx": Kind.GPX}
+    return known.get(root[1]) or (Kind.GML if _GML in text else None)
 
 
 def _is_text(head: bytes) -> bool:
@@ -209,48 +263,3 @@ def _is_line(text: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return isinstance(first, dict) and first.get("type") == "Feature"
-
-
-def check_json(pieces: Iterable[bytes]) -> None:
-    """Reject a GeoJSON file that has its CRS elsewhere, where GDAL would go, or has what GDAL would misread."""
-    held, escapes = b"", EscapeCheck()
-    for piece in pieces:
-        escapes.look(piece)
-        held = _looked_through(held + piece, LONGEST_CRS)
-    _looked_through(held, 0)
-
-
-def _looked_through(text: bytes, following: int) -> bytes:
-    """Check each `crs` that so many bytes follow, and give what has to wait for more."""
-    for found in _CRS.finditer(text):
-        begin = found.start(1)
-        if begin + following > len(text):
-            return text[found.start() :]
-        _check_crs(text[begin : begin + LONGEST_CRS])
-    begun = _BEGUN_CRS.search(text)
-    held = text[begun.start() :] if begun else text[-_LONGEST_KEY:]
-    if len(held) > LONGEST_CRS:
-        raise _unreadable_crs()
-    return held
-
-
-def _check_crs(text: bytes) -> None:
-    try:
-        crs, _ = json.JSONDecoder().raw_decode(text.decode(errors="replace"))
-    except (ValueError, RecursionError):
-        raise _unreadable_crs() from None
-    types = [str(value).casefold() for value in _members(crs, "type")]
-    if any(kind.startswith(("link", "url")) for kind in types):
-        raise rejected(Code.LINKED_CRS, "The crs of the file is a link.", "crs")
-    names = [name for properties in _members(crs, "properties") for name in _members(properties, "name")]
-    if any(kind.startswith("name") for kind in types) and not all(is_name(str(name)) for name in names):
-        raise rejected(Code.UNKNOWN_SOURCE_CRS, "The crs of the file is not the name of one.", "crs")
-
-
-def _members(of: object, name: str) -> list[object]:
-    """Give what an object has by a name; GDAL looks for it in letters of either case."""
-    return [value for key, value in of.items() if key.casefold() == name] if isinstance(of, dict) else []
-
-
-def _unreadable_crs() -> Rejected:
-    return rejected(Code.CORRUPT, "The crs of the file cannot be read.", "crs")

@@ -107,6 +107,25 @@ def without_cut_characters(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch
 
 
+def has_raw_texts(batch: pa.RecordBatch) -> bool:
+    """Return whether texts of a batch are not in UTF-8."""
+    return not all(_is_valid(column) for column in batch.columns)
+
+
+def with_decoded_texts(batch: pa.RecordBatch, encoding: str) -> pa.RecordBatch:
+    """Decode texts that GDAL left as they are in the file."""
+    for place, field in enumerate(batch.schema):
+        if pa.types.is_string(field.type):
+            values = batch.column(place).cast(pa.binary()).to_pylist()
+            try:
+                texts = [None if value is None else value.decode(encoding) for value in values]
+            except UnicodeError:
+                what = f"The texts are not all in {encoding}."
+                raise rejected(Code.UNKNOWN_ENCODING, what, f"field {field.name}") from None
+            batch = batch.set_column(place, field, pa.array(texts, field.type))
+    return batch
+
+
 def with_short_numbers(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Write numbers in JSON as they were: GDAL makes 0.10000000000000001 of 0.1."""
     for place, field in enumerate(batch.schema):

@@ -1,0 +1,164 @@
+"""What the files beside a raster say of it. They are parsed here: GDAL would follow what they name to other files."""
+
+import re
+from dataclasses import dataclass, field
+from math import isfinite
+from pathlib import Path
+from typing import Any, Final
+from xml.etree import ElementTree as ET
+
+from affine import Affine
+from rasterio.control import GroundControlPoint
+from rasterio.crs import CRS
+from rasterio.io import DatasetReader
+
+from graticule.handlers.findings import Rejected
+from graticule.handlers.raster.file_kinds import WORLD_FILE_ENDINGS
+from graticule.handlers.raster.inspection import file_named_in
+from graticule.handlers.raster.opening import GDAL_ERRORS
+from graticule.handlers.raster.validation_codes import Code, finding
+
+MAX_BYTES: Final = 4 * 1024 * 1024
+MAX_CRS_BYTES: Final = 64 * 1024
+_DIGITS: Final = re.compile(r"[-+]?(?:\d+[.,]?\d*|[.,]\d+)(?:[eE][-+]?\d+)?")
+# A text of a CRS that makes GDAL or PROJ open another file.
+_LEADS_ELSEWHERE: Final = re.compile(rb"PARAMETERFILE|PROJ4_GRIDS|(?:grids|init|file|model|catalog)\s*=", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class BandNotes:
+    """What is said of a band."""
+
+    nodata: float | None = None
+    scale: float | None = None
+    offset: float | None = None
+    unit: str | None = None
+    description: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """What is said of a raster outside of it."""
+
+    crs: CRS | None = None
+    transform: Affine | None = None
+    gcps: tuple[GroundControlPoint, ...] = ()
+    gcp_crs: CRS | None = None
+    bands: dict[int, BandNotes] = field(default_factory=dict)
+
+
+def read_sidecars(files: dict[str, Path], folder: Path) -> Placement:
+    """Read world file, .prj and .aux.xml, by their endings; what GDAL's own file says has precedence."""
+    world = next((parse_world_file(_text(files[each], each)) for each in WORLD_FILE_ENDINGS if each in files), None)
+    crs = read_prj(_bytes(files[".prj"], ".prj"), folder) if ".prj" in files else None
+    if ".aux.xml" not in files:
+        return Placement(crs, world)
+    said = parse_aux_xml(_bytes(files[".aux.xml"], ".aux.xml"))
+    return Placement(said.crs or crs, said.transform or world, said.gcps, said.gcp_crs, said.bands)
+
+
+def parse_world_file(text: str) -> Affine:
+    """Return the transform of six lines: sizes and rotations of a pixel, and the centre of the first one."""
+    lines = text.split()[:6]
+    if len(lines) < 6 or not all(map(_DIGITS.fullmatch, lines)):
+        raise _corrupt("The world file does not have six numbers.", "world file")
+    a, d, b, e, x, y = (float(line.replace(",", ".")) for line in lines)
+    if not all(map(isfinite, (a, b, d, e, x, y))):
+        raise _corrupt("A number of the world file is not finite.", "world file")
+    return Affine(a, b, x - a / 2 - b / 2, d, e, y - d / 2 - e / 2)
+
+
+def read_prj(content: bytes, folder: Path) -> CRS | None:
+    """Return the CRS of a .prj file in Esri's WKT, or in the older form of ArcInfo, which only GDAL's drivers read."""
+    _check_crs_text(content, ".prj")
+    (folder / "prj.asc").write_text("ncols 1\nnrows 1\nxllcorner 0\nyllcorner 0\ncellsize 1\n0\n")
+    (folder / "prj.prj").write_bytes(content)
+    try:
+        with DatasetReader(str(folder / "prj.asc"), driver=["AAIGrid"]) as dataset:
+            return _checked(dataset.crs, ".prj")
+    except GDAL_ERRORS:
+        raise _corrupt("The CRS cannot be read.", ".prj") from None
+
+
+def parse_aux_xml(content: bytes) -> Placement:
+    """Return what is known here of GDAL's own file: of the rest, some names other files."""
+    if b"<!" in content.replace(b"<!--", b""):
+        raise _corrupt("It has declarations, which no .aux.xml needs.", ".aux.xml")
+    try:
+        root = ET.fromstring(content)  # noqa: S314 - without declarations there are no entities
+        points = root.find("GCPList")
+        return Placement(
+            _crs(root.findtext("SRS")),
+            _geotransform(root.findtext("GeoTransform")),
+            tuple(_points(points)),
+            None if points is None else _crs(points.get("Projection")),
+            {int(band.get("band", "1")): _band(band) for band in root.findall("PAMRasterBand")},
+        )
+    except (ET.ParseError, ValueError, KeyError):
+        raise _corrupt("It cannot be read.", ".aux.xml") from None
+
+
+def _crs(text: str | None) -> CRS | None:
+    if not text or not text.strip():
+        return None
+    _check_crs_text(text.encode(), ".aux.xml")
+    try:
+        return _checked(CRS.from_wkt(text.strip()), ".aux.xml")
+    except GDAL_ERRORS:
+        raise _corrupt("The CRS cannot be read.", ".aux.xml") from None
+
+
+def _geotransform(text: str | None) -> Affine | None:
+    if not text:
+        return None
+    numbers = [float(each) for each in text.split(",")]
+    return Affine.from_gdal(*numbers) if len(numbers) == 6 and all(map(isfinite, numbers)) else None
+
+
+def _points(given: Any) -> list[GroundControlPoint]:
+    found = [] if given is None else given.findall("GCP")
+    return [
+        GroundControlPoint(
+            row=float(each.get("Line")), col=float(each.get("Pixel")), x=float(each.get("X")), y=float(each.get("Y"))
+        )
+        for each in found
+    ]
+
+
+def _band(given: Any) -> BandNotes:
+    return BandNotes(
+        _number(given.findtext("NoDataValue")),
+        _number(given.findtext("Scale")),
+        _number(given.findtext("Offset")),
+        given.findtext("UnitType"),
+        given.findtext("Description"),
+    )
+
+
+def _number(text: str | None) -> float | None:
+    return float(text) if text else None
+
+
+def _check_crs_text(text: bytes, where: str) -> None:
+    if len(text) > MAX_CRS_BYTES or _LEADS_ELSEWHERE.search(text):
+        raise Rejected([finding(Code.REFERS_TO_OTHER_FILES, "Its CRS leads to other files, or is too long.", where)])
+
+
+def _checked(crs: CRS | None, where: str) -> CRS | None:
+    if crs and (named := file_named_in(crs)):
+        raise Rejected([finding(Code.REFERS_TO_OTHER_FILES, f"Its CRS names the file '{named}'.", where)])
+    return crs or None
+
+
+def _bytes(path: Path, where: str) -> bytes:
+    if path.stat().st_size > MAX_BYTES:
+        raise _corrupt("It is too long for such a file.", where)
+    return path.read_bytes()
+
+
+def _text(path: Path, where: str) -> str:
+    return _bytes(path, where).decode("ascii", errors="replace")
+
+
+def _corrupt(what: str, where: str) -> Rejected:
+    return Rejected([finding(Code.CORRUPT, what, where)])
