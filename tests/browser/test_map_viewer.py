@@ -43,6 +43,10 @@ RED, GREEN, BLUE = (200, 30, 40), (20, 160, 60), (30, 60, 190)
 VECTOR_ZOOM = 3
 VECTOR_BOUNDS: Box = (-60.0, -40.0, 60.0, 40.0)
 ACROSS_BOUNDS: Box = (100.0, -20.0, -178.0, 20.0)
+ONE_TILE: Box = (20.0, 20.0, 60.0, 50.0)
+COUNTS = {
+    f"Graticule-Features-{name}": count for name, count in (("Shown", "10"), ("Merged", "1000"), ("Total", "1020"))
+}
 FEATURES = {
     "land": shapely.box(-50, -30, -10, 30).difference(shapely.box(-40, -20, -20, 20)),
     HOSTILE: shapely.box(10, 10, 50, 30),
@@ -119,7 +123,7 @@ def tiles_of(raster: str) -> FastAPI:
     return app
 
 
-def features_of(tiles: Path, bounds: Box) -> FastAPI:
+def features_of(tiles: Path, bounds: Box, counts: dict[str, str] | None = None) -> FastAPI:
     """What `/features/<asset>` does, as far as the page asks for it."""
     app = FastAPI()
 
@@ -134,9 +138,8 @@ def features_of(tiles: Path, bounds: Box) -> FastAPI:
     @app.get("/{z}/{x}/{y}")
     def tile(z: int, x: int, y: int) -> Response:
         path = tiles / f"{z}/{x}/{y}.pbf"
-        if not path.exists():
-            raise HTTPException(404)
-        return Response(path.read_bytes(), media_type="application/vnd.mapbox-vector-tile")
+        content = path.read_bytes() if path.exists() else b""
+        return Response(content, media_type="application/vnd.mapbox-vector-tile", headers=counts)
 
     @app.get("/map.html")
     def page(request: Request) -> Response:
@@ -161,6 +164,7 @@ def site(raster: str, vector_tiles: Path) -> Iterator[str]:
     inner.mount("/tiles/quarters", tiles_of(raster))
     inner.mount("/features/parcels", features_of(vector_tiles, VECTOR_BOUNDS))
     inner.mount("/features/across", features_of(vector_tiles, ACROSS_BOUNDS))
+    inner.mount("/features/many", features_of(vector_tiles, ONE_TILE, COUNTS))
     outer = FastAPI()
     outer.mount(ROOT, inner)
     with listening(outer) as address:
@@ -234,6 +238,18 @@ def test_a_click_tells_a_features_properties_as_text(site: str, browser: Browser
     assert told == f"name{HOSTILE}"
     assert attribution == "Survey 2026"
     assert title.startswith("Parcels & <shores>")
+
+
+def test_it_is_told_how_many_features_are_not_shown_individually(site: str, browser: Browser) -> None:
+    def read(page: Page) -> str | None:
+        counts = page.locator("#counts")
+        return counts.text_content() if counts.is_visible() else None
+
+    told = browser.visit(f"{site}/features/many/map.html", read, size=(400, 300))
+    assert told is not None
+    assert told.startswith("10 of 1,020 features in view are shown individually;")
+    assert told.endswith("; 1,000 are merged into shapes, 10 are not shown. Zoom in to see more.")
+    assert browser.visit(f"{site}/features/parcels/map.html", read) is None
 
 
 def test_a_small_dark_screen_is_used_whole(site: str, browser: Browser) -> None:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from psycopg import sql
 
+from graticule.repositories.overviews import overview_name
 from graticule.repositories.queries import Queries, load_queries
+from graticule.repositories.tile_shapes import LAYER, TILE_RESOLUTION
 
 if TYPE_CHECKING:
     import asyncpg  # only the services have it
 
-LAYER: Final = "features"
-TILE_RESOLUTION: Final = 4096
 TILE_GEOMETRY: Final = "geom"  # the column of a tile's rows that holds the shape
 BYTES: Final = "served_bytes"  # the column of a page's rows that tells their size, with that of all before
 PACKED: Final = frozenset({"text", "bytea", "json", "jsonb"})  # types of which a row may hold a packed value
@@ -67,6 +67,16 @@ class Bound:
     written: int
 
 
+@dataclass(frozen=True, slots=True)
+class ServedTile:
+    """A vector tile: how many features it shows themselves, how many it shows merged, and how many there are."""
+
+    content: bytes
+    shown: int
+    merged: int
+    total: int
+
+
 class ServedTableRepository:
     """Reads tables on a connection that may do nothing else. All values go to the database apart from the SQL."""
 
@@ -88,6 +98,11 @@ class ServedTableRepository:
         found = await self._connection.fetchrow(statement)
         return None if None in found.values() else (found["west"], found["south"], found["east"], found["north"])
 
+    async def known_srids(self) -> frozenset[int]:
+        """Return the EPSG codes of the coordinate reference systems that the database knows."""
+        rows = await self._connection.fetch(self.queries["known_srids"])
+        return frozenset(row["srid"] for row in rows)
+
     async def count(self, selection: Selection) -> int:
         """Count the rows of a selection, without regard to pages."""
         statement = self.queries["count"].format(**_rows_of(selection))
@@ -99,15 +114,41 @@ class ServedTableRepository:
         rows: list[Any] = await self._connection.fetch(statement, *selection.values)
         return rows
 
-    async def tile(self, selection: Selection, bound: Bound) -> bytes:
-        """Give a vector tile of a selection, one of whose columns is the shape as a tile has it."""
+    async def overview_zoom(self, schema: str, table: str) -> int | None:
+        """Return the highest zoom of which a table has prepared tiles, or None."""
+        overview = quoted(schema, overview_name(table))
+        query = self.queries.numbered("find_overview")
+        named = {"overview": overview, "table": quoted(schema, table)}
+        if not await self._connection.fetchval(query.text, *(named[name] for name in query.names)):
+            return None
+        zoom: int | None = await self._connection.fetchval(self.queries["overview_zoom"].format(overview=overview))
+        return zoom
+
+    async def prepared_tile(self, schema: str, table: str, zoom: int, x: int, y: int) -> ServedTile | None:
+        """Return a tile that was prepared; None when it is to be made live."""
+        statement = self.queries["prepared_tile"].format(overview=quoted(schema, overview_name(table)))
+        row = await self._connection.fetchrow(statement, zoom, x, y)
+        return row and ServedTile(row["mvt"], row["shown"], row["merged"], row["shown"] + row["merged"])
+
+    async def tile(self, selection: Selection, bound: Bound) -> ServedTile:
+        """Make a vector tile of a selection, one of whose columns is the shape as a tile has it."""
+        made = await self._live_tile(selection, bound)
+        statement = self.queries["count_some"].format(**_rows_of(selection), limit=bound.rows + 1)
+        found = int(await self._connection.fetchval(statement, *selection.values))
+        if found <= made["rows"]:
+            return ServedTile(made["content"], made["shown"], 0, made["shown"])
+        total = found if found <= bound.rows else await self.count(selection)
+        return ServedTile(made["content"], made["shown"], 0, total)
+
+    async def _live_tile(self, selection: Selection, bound: Bound) -> Any:
         statement = self.queries["tile"].format(
             written=self._written(selection, bound),
             layer=_literal(LAYER),
             resolution=TILE_RESOLUTION,
             geometry=_literal(TILE_GEOMETRY),
+            shape=quoted(TILE_GEOMETRY),
         )
-        return bytes(await self._connection.fetchval(statement, *selection.values))
+        return await self._connection.fetchrow(statement, *selection.values)
 
     def _written(self, selection: Selection, bound: Bound, offset: int = 0) -> str:
         return self.queries["written"].format(

@@ -22,6 +22,10 @@ ORDER BY attribute.attnum;
 SELECT ST_XMin(box) AS west, ST_YMin(box) AS south, ST_XMax(box) AS east, ST_YMax(box) AS north
 FROM (SELECT ST_Extent({geometry}) AS box FROM {table}) AS whole;
 
+-- name: known_srids
+-- The coordinate reference systems of EPSG that PostGIS can transform to.
+SELECT srid FROM spatial_ref_sys WHERE auth_name = 'EPSG' AND auth_srid = srid;
+
 -- name: count
 SELECT count(*) FROM {table} WHERE {condition};
 
@@ -56,4 +60,20 @@ SELECT (served_row).*, bytes AS served_bytes FROM ({written}) AS page;
 
 -- name: tile
 -- The order makes a tile of too many features the same each time.
-SELECT ST_AsMVT(served_row, {layer}, {resolution}, {geometry}) FROM ({written}) AS shown;
+SELECT ST_AsMVT(served_row, {layer}, {resolution}, {geometry}) AS content, count(*) AS rows,
+       count((served_row).{shape}) AS shown
+FROM ({written}) AS written;
+
+-- name: count_some
+SELECT count(*) FROM (SELECT FROM {table} WHERE {condition} LIMIT {limit}) AS asked;
+
+-- name: find_overview
+-- Whether there are prepared tiles of the table as it is: an older release replaces a table without them.
+SELECT coalesce(obj_description(to_regclass(%(overview)s), 'pg_class')
+                = 'Tiles. ' || obj_description(to_regclass(%(table)s), 'pg_class'), false);
+
+-- name: overview_zoom
+SELECT max(z)::int FROM {overview};
+
+-- name: prepared_tile
+SELECT mvt, shown, merged FROM {overview} WHERE z = $1 AND x = $2 AND y = $3;

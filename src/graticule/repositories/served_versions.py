@@ -32,6 +32,7 @@ class VersionRow(BaseModel):
     output_hash: str | None
     bbox: tuple[float, float, float, float] | None
     title: str | None
+    stac_item_id: str | None
 
 
 class ServedVersions:

@@ -41,7 +41,7 @@ CREATE VIEW serving.internal_versions WITH (security_barrier) AS
 SELECT version.asset_id, version.version_ordinal, version.data_type, version.url_mode, version.is_internal AS is_served,
        coalesce(version.approved_revision, version.revision) AS revision,
        made.blob_path, 'geo' AS table_schema, made.table_name, made.output_hash, made.bbox,
-       layer.entry ->> 'title' AS title
+       layer.entry ->> 'title' AS title, made.stac_item_id
 FROM serving.states AS version
 LEFT JOIN serving.revisions AS made
     ON version.is_internal AND made.asset_id = version.asset_id AND made.version_ordinal = version.version_ordinal
@@ -55,7 +55,8 @@ CREATE VIEW serving.external_versions WITH (security_barrier) AS
 SELECT version.asset_id, version.version_ordinal, version.data_type, version.url_mode, version.is_external AS is_served,
        coalesce(version.exported_revision, version.revision) AS revision,
        CASE WHEN version.is_external THEN version.external_blob_path END AS blob_path, 'external' AS table_schema,
-       made.table_name, made.output_hash, made.bbox, layer.entry ->> 'title' AS title
+       made.table_name, made.output_hash, made.bbox, layer.entry ->> 'title' AS title,
+       made.stac_item_id
 FROM serving.states AS version
 LEFT JOIN serving.revisions AS made
     ON version.is_external AND made.asset_id = version.asset_id AND made.version_ordinal = version.version_ordinal
@@ -70,7 +71,8 @@ WHERE version.was_external;
 CREATE VIEW serving.previews WITH (security_barrier) AS
 SELECT version.asset_id, version.version_ordinal, asset.data_type::text AS data_type, asset.url_mode::text AS url_mode,
        true AS is_served, version.revision, version.blob_path, 'geo' AS table_schema, version.table_name,
-       version.output_hash, version.bbox, layer.title::text AS title
+       version.output_hash, version.bbox, layer.title::text AS title,
+       version.stac_item_id::text
 FROM dagapp.asset_versions AS version
 JOIN dagapp.geospatial_assets AS asset ON asset.asset_id = version.asset_id
 LEFT JOIN dagapp.layer_metadata AS layer

@@ -15,6 +15,7 @@ from graticule.config import HttpAddress, Settings
 from graticule.core.audience import Audience
 from graticule.core.errors import ConfigurationError
 from graticule.core.models.platform import DataType
+from graticule.core.tile_counts import COUNT_HEADERS
 from graticule.http.application import create_application
 from graticule.http.database import PoolMetrics
 from graticule.http.probes import CheckResult
@@ -40,7 +41,7 @@ from graticule.services.access import AccessService
 from graticule.services.service_tokens import TO_SERVICES, ServiceTokens
 
 MAX_BODY_BYTES: Final = 1024 * 1024
-EXPOSED: Final = ["ETag", "Link", "Content-Bbox", "Content-Crs", "X-Request-ID", "Retry-After"]
+EXPOSED: Final = ["ETag", "Link", "Content-Bbox", "Content-Crs", "X-Request-ID", "Retry-After", *COUNT_HEADERS]
 
 
 def create_serve(settings: Settings, database_url: str, audience: Audience) -> FastAPI:

@@ -1,18 +1,17 @@
 """How answers are compressed: as their callers accept it, once, and in a thread when they are large."""
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
 import cramjam
 from starlette.types import Scope
-from starlette_cramjam.compression import Compression
-from starlette_cramjam.middleware import get_compression_backend
 
 from graticule.serve.answers import Answer, header_of
 
-PREFERRED: Final = [Compression.br, Compression.gzip]
+IDENTITY: Final = "identity"
 COMPRESSORS: Final[Mapping[str, Callable[..., Any]]] = {
     "br": cramjam.brotli.compress,
     "gzip": cramjam.gzip.compress,
@@ -20,6 +19,7 @@ COMPRESSORS: Final[Mapping[str, Callable[..., Any]]] = {
 LEVEL: Final = 4  # of both; higher ones take far more time than they save
 SMALLEST: Final = 500  # bytes: below, it is not worth the while
 SMALL: Final = 32 * 1024  # bytes that are compressed in less time than a thread takes to begin
+_WEIGHT: Final = re.compile(r"0(\.[0-9]{0,3})?|1(\.0{0,3})?")
 COMPRESSIBLE: Final = (
     "text/",
     "application/json",
@@ -36,8 +36,30 @@ def offered_encoding(scope: Scope) -> str:
 
 @lru_cache(maxsize=256)
 def _chosen(accepted: str) -> str:
-    chosen = get_compression_backend(accepted, PREFERRED)
-    return "" if chosen is None else str(chosen.name)
+    """Choose the encoding with the highest weight; of equal ones the smallest result, and identity last.
+
+    `*` is answered with gzip: programs that send it, such as stac-api-validator, decode gzip, but seldom Brotli.
+    """
+    weights = parse_accept_encoding(accepted)
+    gzip = weights.get("gzip", weights.get("x-gzip", weights.get("*", 0.0)))
+    candidates = {"br": weights.get("br", 0.0), "gzip": gzip, "": weights.get(IDENTITY, 0.0)}
+    best = max(candidates, key=lambda name: candidates[name])  # the first of those with equal weights
+    return best if candidates[best] > 0 else ""
+
+
+def parse_accept_encoding(header: str) -> dict[str, float]:
+    """Return the weight of each encoding that the header names (RFC 9110, 12.5.3); a weight that is no number is 0."""
+    weights: dict[str, float] = {}
+    for part in header.lower().split(","):
+        name, *parameters = (piece.strip() for piece in part.split(";"))
+        if name:
+            weights[name] = _parse_weight(parameters)
+    return weights
+
+
+def _parse_weight(parameters: list[str]) -> float:
+    text = next((value.strip() for key, _, value in (each.partition("=") for each in parameters) if key == "q"), "1")
+    return float(text) if _WEIGHT.fullmatch(text) else 0.0
 
 
 async def compressed(answer: Answer, encoding: str) -> Answer:

@@ -88,6 +88,7 @@ class Gate(ABC):
         is_head = scope["method"] == "HEAD"
         if is_head:
             scope["method"] = "GET"
+        scope["state"]["is_head"] = is_head
         if scope["method"] != "GET":
             await app(scope, receive, send)
             return
@@ -107,7 +108,8 @@ class Gate(ABC):
                 return
             if answer.status == 200:
                 answer = await compressed(answer, encoding)
-                self._keeping.cache.put(key, answer)
+                if not is_head:  # a body that nobody wanted may have been left out
+                    self._keeping.cache.put(key, answer)
         await answer.send(send, headers if answer.status < 300 else [], without_body=is_head)
 
 

@@ -1,6 +1,7 @@
 """How much is worked on at once, and for how long: what is more is refused, and what takes longer is given up."""
 
 import asyncio
+import math
 import os
 from typing import Final
 
@@ -57,6 +58,8 @@ class Capacity:
 class Bounded:
     """Runs an application at one of the places of a capacity, and gives up after a time.
 
+    A large answer that is sent in parts may take longer, as long as each part is taken in that time.
+
     A thread that reads pixels cannot be stopped from outside. So who asked is told, and the place is free again when
     the thread has come to its end: never more are at work than there are places.
     """
@@ -83,13 +86,14 @@ class Bounded:
         await self._wait(work, muted, until)
 
     async def _wait(self, work: "asyncio.Future[None]", muted: "_Muted", until: float) -> None:
-        left = max(0.0, until - asyncio.get_running_loop().time())
-        try:
-            done, _ = await asyncio.wait({work}, timeout=left)
-        except asyncio.CancelledError:
-            work.cancel()
-            raise
-        if done:
+        loop = asyncio.get_running_loop()
+        while not work.done() and (left := max(until, muted.sent_at + self._seconds) - loop.time()) > 0:
+            try:
+                await asyncio.wait({work}, timeout=left)
+            except asyncio.CancelledError:
+                work.cancel()
+                raise
+        if work.done():
             await work
             return
         muted.mute()
@@ -107,10 +111,13 @@ class _Muted:
 
     def __init__(self, send: Send) -> None:
         self._send: Send | None = send
+        self.sent_at = -math.inf  # when a part of an answer was taken, and more are to come
 
     async def send(self, message: Message) -> None:
         if self._send is not None:
             await self._send(message)
+            if message.get("more_body"):
+                self.sent_at = asyncio.get_running_loop().time()
 
     def mute(self) -> None:
         self._send = None

@@ -10,7 +10,8 @@ from graticule.serve.parameters import VERSION
 
 JSON: Final = "application/json"
 HTML: Final = "text/html"
-OPENAPI: Final = "application/vnd.oai.openapi+json;version=3.1"
+OPENAPI_30: Final = "application/vnd.oai.openapi+json;version=3.0"
+OPENAPI_31: Final = "application/vnd.oai.openapi+json;version=3.1"
 _RELATIONS: Final = "http://www.opengis.net/def/rel/ogc/1.0/"
 
 Link = dict[str, Any]

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
+from graticule.core.asset_names import title_of_id
 from graticule.core.audience import Audience
 from graticule.core.channels import ASSETS
 from graticule.core.errors import Gone, NotFound
@@ -128,6 +129,10 @@ def _named(version: int | None) -> str:
     return "version" if version is None else f"version {version}"
 
 
+def _title_of_item(row: VersionRow) -> str | None:
+    return title_of_id(row.stac_item_id) if row.stac_item_id else None
+
+
 def _as_served(row: VersionRow) -> Served:
     is_table = row.table_name is not None
     return Served(
@@ -135,7 +140,7 @@ def _as_served(row: VersionRow) -> Served:
         version_ordinal=row.version_ordinal,
         revision=row.revision,
         data_type=row.data_type,
-        title=row.title,
+        title=row.title or _title_of_item(row),
         blob_path=row.blob_path,
         table_schema=row.table_schema if is_table else None,
         table_name=row.table_name,

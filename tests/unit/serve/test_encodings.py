@@ -17,7 +17,36 @@ def answer(body: bytes = TEXT, kind: bytes = b"application/geo+json", *more: tup
 
 @pytest.mark.parametrize(
     ("accepted", "encoding"),
-    [("", ""), ("gzip, deflate, br, zstd", "br"), ("gzip", "gzip"), ("br;q=0, gzip", "gzip"), ("identity", "")],
+    [
+        ("", ""),
+        ("gzip, deflate, br, zstd", "br"),
+        ("gzip", "gzip"),
+        ("x-gzip", "gzip"),
+        ("GZip ; Q=0.5", "gzip"),
+        ("br;q=0, gzip", "gzip"),
+        ("gzip;q=1.0, br;q=0.9", "gzip"),
+        ("gzip;q=0.5, br;q=0.9", "br"),
+        ("identity", ""),
+        ("identity;q=1, gzip;q=0.5", ""),
+        ("identity;q=0.5, gzip;q=0.1, *;q=0", ""),
+        ("identity;q=0.1, gzip;q=0.5", "gzip"),
+        ("gzip, identity", "gzip"),
+        ("deflate, zstd", ""),
+        # Every client knows gzip; Brotli only those that name it.
+        ("*", "gzip"),
+        ("*;q=0.5", "gzip"),
+        ("deflate, *", "gzip"),
+        ("br, *", "br"),
+        ("br;q=0, *", "gzip"),
+        ("gzip;q=0, *", ""),
+        ("*;q=0", ""),
+        ("*;q=0, gzip", "gzip"),
+        # Nonsense is no wish.
+        ("gzip;q=abc", ""),
+        ("gzip;q=1e9", ""),
+        ("br;q=nan, gzip", "gzip"),
+        (",;,=;q=1,", ""),
+    ],
 )
 def test_the_encoding_is_one_that_is_accepted(accepted: str, encoding: str) -> None:
     assert offered_encoding({"headers": [(b"accept-encoding", accepted.encode())]}) == encoding

@@ -95,3 +95,27 @@ async def test_an_error_of_the_work_is_raised_and_leaves_no_place_taken() -> Non
     for _ in range(3):
         with pytest.raises(ValueError, match="broken"):
             await bounded(SCOPE, receive, Sent())
+
+
+class Sender:
+    """An application that sends parts of an answer at a pace."""
+
+    def __init__(self, parts: int, pause: float) -> None:
+        self._parts, self._pause = parts, pause
+
+    async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for _ in range(self._parts):
+            await asyncio.sleep(self._pause)
+            await send({"type": "http.response.body", "body": b"x", "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def test_an_answer_in_parts_may_take_longer_as_long_as_it_goes_on() -> None:
+    sent, capacity = Sent(), Capacity(1)
+    await Bounded(Sender(parts=10, pause=0.05), capacity, 0.25)(SCOPE, receive, sent)
+    assert len(sent) == 12
+    stuck = Sent()
+    with pytest.raises(TooSlow):
+        await Bounded(Sender(parts=2, pause=0.6), capacity, 0.25)(SCOPE, receive, stuck)
+    assert len(stuck) == 1

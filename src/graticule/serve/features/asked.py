@@ -9,7 +9,8 @@ from fastapi import Depends, Query, Request
 
 from graticule.repositories.served_tables import ServedColumn
 from graticule.serve.features.cql2 import Compiler, Kind, Language, Parameters, column_term, kind_of, read_filter
-from graticule.serve.features.geometries import checked_box, parts_of
+from graticule.serve.features.crs import box_outline, clip_box, find_crs
+from graticule.serve.features.geometries import DEGREES, FeatureCrs, checked_box, parts_of
 from graticule.serve.features.instants import read_interval
 from graticule.serve.features.layer import Layer, TheLayer, the_layer
 from graticule.serve.features.limits import MOST_IDS, MOST_SORTED, FilterError
@@ -26,6 +27,8 @@ RESERVED: Final = frozenset(
         "f",
         "ids",
         "bbox",
+        "bbox-crs",
+        "crs",
         "datetime",
         "datetime-column",
         "filter",
@@ -58,6 +61,24 @@ class Conditions:
             return
         parts = [self._touches(geometry, part) for part in parts_of(box)]
         self.sql.append(f"({' OR '.join(parts)})")
+
+    def within_box_of(self, crs: FeatureCrs, numbers: list[float]) -> None:
+        """Ask for what touches a box whose numbers are in a CRS, and in its order."""
+        box = checked_box(numbers, crs)
+        if crs.srid == DEGREES:
+            self.within(box)
+        elif (geometry := self.layer.geometry) is not None:
+            cut = clip_box(box, self.layer, crs)
+            self.sql.append("false" if cut is None else self._touches_outline(geometry, cut, crs))
+
+    def _touches_outline(self, geometry: ServedColumn, box: Box, crs: FeatureCrs) -> str:
+        if crs.srid == self.layer.srid:
+            return f"ST_Intersects({geometry.quoted}, {self.envelope(box, crs.srid)})"
+        outline = box_outline(box, crs, self.layer.srid)
+        if outline is None:
+            return f"ST_Intersects(ST_Transform({geometry.quoted}, {crs.srid:d}), {self.envelope(box, crs.srid)})"
+        shape = f"ST_GeomFromText({self.parameters.add(outline, 'text')}, {self.layer.srid:d})"
+        return f"ST_Intersects({geometry.quoted}, {shape})"
 
     def _touches(self, geometry: ServedColumn, box: Box) -> str:
         """Look at the projected box first: only that can use the index."""
@@ -120,7 +141,12 @@ async def the_conditions(
     *,
     ids: Annotated[str | None, Query(description="Only features of these ids, with commas between them.")] = None,
     bbox: Annotated[
-        str | None, Query(description="Only features that touch this box: west,south,east,north in degrees.")
+        str | None,
+        Query(description="Only features that touch this box: west,south,east,north in degrees, or in `bbox-crs`."),
+    ] = None,
+    bbox_crs: Annotated[
+        str | None,
+        Query(alias="bbox-crs", description=f"The CRS of `bbox`, one that the collection lists; {CRS84} by default."),
     ] = None,
     during: Annotated[
         str | None,
@@ -135,23 +161,27 @@ async def the_conditions(
     filter_: Annotated[str | None, Query(alias="filter", description="A filter in CQL2.")] = None,
     filter_lang: Annotated[Language, Query(alias="filter-lang", description="The form of `filter`.")] = "cql2-text",
     filter_crs: Annotated[
-        str | None, Query(alias="filter-crs", description=f"The projection of `filter`: {CRS84} and no other.")
+        str | None,
+        Query(
+            alias="filter-crs",
+            description=f"The CRS of shapes in `filter`, one that the collection lists; {CRS84} by default.",
+        ),
     ] = None,
 ) -> Conditions:
     """Read which features a request asks for."""
     conditions = Conditions(layer, Parameters(), [])
     if ids:
         conditions.one_of(ids.split(","))
+    box_crs = await find_crs(request, layer, bbox_crs, "bbox-crs")
     if bbox:
-        conditions.within(checked_box(_numbers(bbox)))
+        conditions.within_box_of(box_crs, _numbers(bbox))
     column = _time_column(layer, datetime_column)
     interval = read_interval(during) if during else None  # read in any case: what is no time is refused
     if column is not None and interval is not None:
         conditions.during(*interval, column)
-    if filter_crs not in {None, CRS84}:
-        raise FilterError(f"filter-crs can only be {CRS84}.")
+    shapes_crs = await find_crs(request, layer, filter_crs, "filter-crs")
     if filter_:
-        compiler = Compiler(layer.columns, conditions.parameters, layer.srid)
+        compiler = Compiler(layer.columns, conditions.parameters, layer.srid, shapes_crs)
         conditions.sql.append(compiler.condition(read_filter(filter_, filter_lang)))
     for name, value in request.query_params.multi_items():
         if name in layer.columns and name not in RESERVED:

@@ -1,13 +1,14 @@
-"""The classes of requirements that are really met. HTML and OpenAPI 3.0 are not among them: there is JSON and 3.1."""
+"""The classes of requirements that are really met. HTML is not among them."""
 
 from typing import Final
 
 _SPEC: Final = "http://www.opengis.net/spec"
 
 CONFORMS_TO: Final = [
-    *(f"{_SPEC}/ogcapi-common-1/1.0/conf/{name}" for name in ("core", "landing-page", "json")),
+    *(f"{_SPEC}/ogcapi-common-1/1.0/conf/{name}" for name in ("core", "landing-page", "json", "oas30")),
     f"{_SPEC}/ogcapi-common-2/1.0/conf/collections",
-    *(f"{_SPEC}/ogcapi-features-1/1.0/conf/{name}" for name in ("core", "geojson")),
+    *(f"{_SPEC}/ogcapi-features-1/1.0/conf/{name}" for name in ("core", "geojson", "oas30")),
+    f"{_SPEC}/ogcapi-features-2/1.0/conf/crs",
     *(
         f"{_SPEC}/ogcapi-features-3/1.0/conf/{name}"
         for name in ("queryables", "queryables-query-parameters", "filter", "features-filter")

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NoReturn
 
 from graticule.repositories.served_tables import ServedColumn
 from graticule.serve.cql2_text import Node, UnreadableFilter, parse
-from graticule.serve.features.geometries import box_as_geometry, checked_box, checked_geometry
+from graticule.serve.features.geometries import DEFAULT_CRS, FeatureCrs, box_as_geometry, checked_box, checked_geometry
 from graticule.serve.features.instants import read_date, read_either, read_timestamp
 from graticule.serve.features.limits import MOST_DEPTH, MOST_NODES, MOST_TEXT, MOST_VERTICES, FilterError
 
@@ -146,10 +146,17 @@ def column_term(column: ServedColumn) -> Term:
 class Compiler:
     """Writes filters on one table's columns; what it has counted holds for one request."""
 
-    def __init__(self, columns: Mapping[str, ServedColumn], parameters: Parameters, srid: int) -> None:
+    def __init__(
+        self,
+        columns: Mapping[str, ServedColumn],
+        parameters: Parameters,
+        srid: int,
+        shapes_crs: FeatureCrs = DEFAULT_CRS,
+    ) -> None:
         self._columns = columns
         self._parameters = parameters
         self._srid = srid
+        self._shapes_crs = shapes_crs
         self._nodes = 0
         self._vertices = 0
         self._operators = self._all_operators()
@@ -181,7 +188,7 @@ class Compiler:
             case {"property": str(name)}:
                 return column_term(self._column(name))
             case {"bbox": box}:
-                return self._shape(box_as_geometry(checked_box(box)))
+                return self._placed(box_as_geometry(checked_box(box, self._shapes_crs)))
             case {"type": str()}:
                 return self._shape(node)
         return self._literal(node)
@@ -278,13 +285,19 @@ class Compiler:
         return _condition(f"{_SPATIAL[name]}({left.sql}, {right.sql})")
 
     def _shape(self, geometry: dict[str, Any]) -> Term:
-        """Take a geometry, which is in degrees, to the projection of the table."""
-        checked, vertices = checked_geometry(geometry)
+        """Take a geometry to the CRS of the table."""
+        checked, vertices = checked_geometry(geometry, self._shapes_crs)
         self._vertices += vertices
         if self._vertices > MOST_VERTICES:
             raise FilterError(f"The geometries of a filter have at most {MOST_VERTICES} vertices.")
-        shape = f"ST_SetSRID(ST_GeomFromGeoJSON({self._parameters.add(json.dumps(checked), 'text')}), 4326)"
-        return Term(shape if self._srid == 4326 else f"ST_Transform({shape}, {self._srid:d})", Kind.GEOMETRY)
+        return self._placed(checked, is_north_first=self._shapes_crs.is_north_first)
+
+    def _placed(self, geometry: dict[str, Any], *, is_north_first: bool = False) -> Term:
+        srid = self._shapes_crs.srid
+        shape = f"ST_SetSRID(ST_GeomFromGeoJSON({self._parameters.add(json.dumps(geometry), 'text')}), {srid:d})"
+        if is_north_first:
+            shape = f"ST_FlipCoordinates({shape})"
+        return Term(shape if self._srid == srid else f"ST_Transform({shape}, {self._srid:d})", Kind.GEOMETRY)
 
     # Times
 

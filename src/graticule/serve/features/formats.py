@@ -10,6 +10,7 @@ import orjson
 from fastapi import Depends, Query, Request
 from fastapi.responses import Response
 
+from graticule.core import json_codec
 from graticule.repositories.served_tables import ServedColumn
 from graticule.serve.features.limits import LARGE
 from graticule.serve.features.links import GEOJSON
@@ -92,12 +93,14 @@ def values_of(row: Any, columns: Iterable[ServedColumn], form: Format) -> dict[s
 
 def dumps(content: Any) -> bytes:
     """Write JSON."""
-    return orjson.dumps(content, default=_plain)
+    return json_codec.encode(content, default=_plain)
 
 
-def json_response(content: Any, media_type: str = "application/json") -> Response:
+def json_response(
+    content: Any, media_type: str = "application/json", headers: Mapping[str, str] | None = None
+) -> Response:
     """Answer with JSON."""
-    return Response(dumps(content), media_type=media_type)
+    return Response(dumps(content), media_type=media_type, headers=headers)
 
 
 def sequence(features: Iterable[Any], headers: Mapping[str, str]) -> Response:

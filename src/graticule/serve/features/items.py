@@ -12,6 +12,7 @@ from tipg import model
 from graticule.repositories.served_tables import BYTES, Bound, Selection, ServedColumn, ServedTableRepository
 from graticule.serve.features.asked import Conditions, TheConditions, chosen_geometry, chosen_properties, order_of
 from graticule.serve.features.cql2 import Parameters
+from graticule.serve.features.crs import RequestedCrs
 from graticule.serve.features.formats import (
     JSON_TYPES,
     MEDIA_TYPES,
@@ -25,7 +26,8 @@ from graticule.serve.features.formats import (
     values_of,
     written,
 )
-from graticule.serve.features.layer import COLLECTION, DEGREES, Layer, TheLayer
+from graticule.serve.features.geometries import DEFAULT_CRS, FeatureCrs
+from graticule.serve.features.layer import COLLECTION, Layer, TheLayer
 from graticule.serve.features.limits import FEATURES_BY_DEFAULT, MOST_BYTES, MOST_FEATURES, MOST_OFFSET, FilterError
 from graticule.serve.features.links import GEOJSON, ITEMS, THE_COLLECTION
 from graticule.serve.links import JSON, Addresses, Link
@@ -58,6 +60,7 @@ class Shown:
         properties: list[ServedColumn],
         geometry: ServedColumn | None,
         *,
+        crs: FeatureCrs = DEFAULT_CRS,
         bbox_only: bool = False,
         simplify: float | None = None,
     ) -> None:
@@ -65,12 +68,14 @@ class Shown:
         self.form = form
         self.properties = properties
         self.geometry = geometry
-        self._shape = _shape(layer, geometry, bbox_only, simplify)
+        self.crs = crs
+        self._shape = _shape(layer, geometry, crs, bbox_only, simplify)
         self._read = properties if geometry is None or bbox_only else [*properties, geometry]
 
     def columns(self) -> list[str]:
         """Write the columns of the rows."""
-        shape = f"{'ST_AsGeoJSON' if is_geojson(self.form) else 'ST_AsText'}({self._shape})"
+        # Without options, GeoJSON would have a member `crs`, which the standard has dropped.
+        shape = f"ST_AsGeoJSON({self._shape}, 9, 0)" if is_geojson(self.form) else f"ST_AsText({self._shape})"
         return [
             *map(_selected, self.properties),
             f"{self.layer.key.quoted} AS {ID}",
@@ -100,13 +105,16 @@ class Shown:
 
     def feature(self, row: Any, links: list[Link]) -> dict[str, Any]:
         """Give a row as a feature with links."""
+        return {**self.bare_feature(row), "links": links}
+
+    def bare_feature(self, row: Any) -> dict[str, Any]:
+        """Return a row as a feature."""
         shape = row[SHAPE]
         return {
             "type": "Feature",
             "id": row[ID],
             "geometry": None if shape is None else orjson.Fragment(shape),
             "properties": values_of(row, self.properties, self.form),
-            "links": links,
         }
 
 
@@ -140,6 +148,7 @@ def _selected(column: ServedColumn) -> str:
 async def the_shown(
     layer: TheLayer,
     form: TheFormat,
+    crs: RequestedCrs,
     *,
     properties: Annotated[
         str | None, Query(description="Only these properties, with commas between them; none when empty.")
@@ -150,21 +159,30 @@ async def the_shown(
     bbox_only: Annotated[bool, Query(alias="bbox-only", description="Boxes instead of shapes.")] = False,
     simplify: Annotated[
         float | None,
-        Query(gt=0, le=180, allow_inf_nan=False, description="Simplify the shapes to this tolerance, in degrees."),
+        Query(
+            gt=0,
+            le=1e6,
+            allow_inf_nan=False,
+            description="Simplify the shapes to this tolerance, in the unit of `crs`, which is degrees by default.",
+        ),
     ] = None,
 ) -> Shown:
     """Read what a request wants to see of each feature."""
     chosen = chosen_properties(layer, properties), chosen_geometry(layer, geom_column)
-    return Shown(layer, form, *chosen, bbox_only=bbox_only, simplify=simplify)
+    return Shown(layer, form, *chosen, crs=crs, bbox_only=bbox_only, simplify=simplify)
 
 
 TheShown = Annotated[Shown, Depends(the_shown)]
 
 
-def _shape(layer: Layer, geometry: ServedColumn | None, bbox_only: bool, simplify: float | None) -> str:
+def _shape(
+    layer: Layer, geometry: ServedColumn | None, crs: FeatureCrs, bbox_only: bool, simplify: float | None
+) -> str:
     if geometry is None:
         return "NULL"
-    shape = geometry.quoted if layer.srid == DEGREES else f"ST_Transform({geometry.quoted}, 4326)"
+    shape = geometry.quoted if layer.srid == crs.srid else f"ST_Transform({geometry.quoted}, {crs.srid:d})"
+    if crs.is_north_first:
+        shape = f"ST_FlipCoordinates({shape})"
     if bbox_only:
         return f"ST_Envelope({shape})"
     if simplify is None:
@@ -182,7 +200,9 @@ async def items(
     sortby: Annotated[
         str | None, Query(description="Properties to sort by, with commas between them; `-` before one turns it.")
     ] = None,
-    limit: Annotated[int, Query(ge=1, description=_LIMIT)] = FEATURES_BY_DEFAULT,
+    limit: Annotated[
+        int, Query(ge=1, description=_LIMIT, json_schema_extra={"maximum": MOST_FEATURES})
+    ] = FEATURES_BY_DEFAULT,
     offset: Annotated[int, Query(ge=0, le=MOST_OFFSET, description="How many features to leave out.")] = 0,
 ) -> Response:
     """Give a page of features."""
@@ -220,12 +240,13 @@ async def item(request: Request, shown: TheShown, item_id: Annotated[str, Path(m
 def _answered(request: Request, shown: Shown, page: Page) -> Response:
     to = Addresses(request)
     links = _other_pages(request, to, page, MEDIA_TYPES[shown.form])
+    headers = {**_as_header(links), **shown.crs.content_crs}
     if not is_geojson(shown.form):
-        return shown.records(page.rows, _as_header(links))
+        return shown.records(page.rows, headers)
     collection = to.link("collection", THE_COLLECTION, JSON, "The collection")
     features = (shown.feature(row, [_link_to(to, row[ID], "self"), collection]) for row in page.rows)
     if shown.form is Format.GEOJSONSEQ:
-        return sequence(features, _as_header(links))
+        return sequence(features, headers)
     content = {
         "type": "FeatureCollection",
         "id": COLLECTION,
@@ -236,7 +257,7 @@ def _answered(request: Request, shown: Shown, page: Page) -> Response:
         # One by one: a thread that writes them all at once would let no other go on meanwhile.
         "features": [orjson.Fragment(dumps(feature)) for feature in features],
     }
-    return json_response(content, MEDIA_TYPES[shown.form])
+    return json_response(content, MEDIA_TYPES[shown.form], shown.crs.content_crs)
 
 
 def _other_pages(request: Request, to: Addresses, page: Page, kind: str) -> list[Link]:
@@ -258,13 +279,13 @@ def _as_header(links: list[Link]) -> dict[str, str]:
 
 def _answered_one(request: Request, shown: Shown, row: Any) -> Response:
     if not is_geojson(shown.form):
-        return shown.records([row], {})
+        return shown.records([row], shown.crs.content_crs)
     to = Addresses(request)
     links = [to.itself(request, GEOJSON), to.link("collection", THE_COLLECTION, JSON, "The collection")]
     feature = shown.feature(row, links)
     if shown.form is Format.GEOJSONSEQ:
-        return sequence([feature], {})
-    return json_response(feature, MEDIA_TYPES[shown.form])
+        return sequence([feature], shown.crs.content_crs)
+    return json_response(feature, MEDIA_TYPES[shown.form], shown.crs.content_crs)
 
 
 def _link_to(to: Addresses, feature_id: object, rel: str) -> Link:

@@ -14,10 +14,10 @@ from pyproj import Transformer
 
 from graticule.repositories.served_tables import ServedColumn, ServedTableRepository
 from graticule.serve.features.cql2 import Kind, kind_of
+from graticule.serve.features.geometries import DEGREES
 from graticule.serve.served import Box, Served
 
 COLLECTION: Final = "features"
-DEGREES: Final = 4326
 WHOLE_WORLD: Final[Box] = (-180.0, -90.0, 180.0, 90.0)
 MOST_KEPT: Final = 512
 _EVERYWHERE: Final[Box] = (-1e30, -1e30, 1e30, 1e30)  # in whatever unit a projection has
@@ -37,6 +37,7 @@ class Layer:
     key: ServedColumn
     geometry: ServedColumn | None
     extent: Box | None  # in degrees; west > east across the antimeridian
+    overview_zoom: int | None = None  # the highest that has prepared tiles
 
     @property
     def properties(self) -> list[ServedColumn]:
@@ -123,6 +124,7 @@ async def _read(request: Request, served: Served) -> Layer:
         extent = served.bbox
         if extent is None and geometry is not None:
             extent = await _extent(repository, schema, table, geometry)
+        overview_zoom = await repository.overview_zoom(schema, table)
     key = next((column for column in columns if column.is_key), None)
     if key is None:
         raise HTTPException(404, "This version has no features.")
@@ -134,6 +136,7 @@ async def _read(request: Request, served: Served) -> Layer:
         key=key,
         geometry=geometry,
         extent=extent,
+        overview_zoom=overview_zoom,
     )
 
 

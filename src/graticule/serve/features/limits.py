@@ -5,6 +5,7 @@ from typing import Final
 MOST_FEATURES: Final = 10_000  # of a page, and of a tile
 FEATURES_BY_DEFAULT: Final = 10
 MOST_BYTES: Final = 16 * 1024**2  # of a page, and of the rows of a tile; one feature may be larger, and is then alone
+MAX_TILE_BYTES: Final = 2_000_000
 MOST_READ_FOR_A_TILE: Final = 128 * 1024**2  # bytes of the table: what a tile has of a large shape is mostly small
 LARGE: Final = 256 * 1024  # bytes: what is larger is written in a thread
 MOST_OFFSET: Final = 10_000_000

@@ -10,4 +10,5 @@ TILE: Final = "application/vnd.mapbox-vector-tile"
 
 THE_COLLECTION: Final = f"/collections/{COLLECTION}"
 ITEMS: Final = f"{THE_COLLECTION}/items"
+DOWNLOAD: Final = f"{THE_COLLECTION}/download.geojson"
 TILESETS: Final = f"{THE_COLLECTION}/tiles"

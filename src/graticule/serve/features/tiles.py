@@ -3,33 +3,38 @@
 from functools import cache, lru_cache
 from typing import Annotated, Any, Final
 
+import asyncpg
 from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request
 from fastapi.responses import Response
 from morecantile import Tile, TileMatrixSet
+from pydantic import Field
 from pyproj import Transformer
 from tipg import model
 
+from graticule.core.tile_counts import COUNT, MERGED_HEADER, SHOWN_HEADER, TOTAL_HEADER
 from graticule.repositories.served_tables import (
-    LAYER,
     TILE_GEOMETRY,
-    TILE_RESOLUTION,
     Bound,
     Selection,
     ServedColumn,
     ServedTableRepository,
+    ServedTile,
 )
+from graticule.repositories.tile_shapes import LAYER, TILE_BUFFER, TILE_RESOLUTION, tile_geometry
 from graticule.serve.features.asked import Conditions, TheConditions, chosen_properties
 from graticule.serve.features.collection import field_types
 from graticule.serve.features.formats import JSON_ONLY
-from graticule.serve.features.layer import DEGREES, Layer, TheLayer
-from graticule.serve.features.limits import MOST_BYTES, MOST_FEATURES, MOST_READ_FOR_A_TILE, MOST_ZOOM
+from graticule.serve.features.geometries import DEGREES
+from graticule.serve.features.layer import Layer, TheLayer
+from graticule.serve.features.limits import MAX_TILE_BYTES, MOST_BYTES, MOST_FEATURES, MOST_READ_FOR_A_TILE, MOST_ZOOM
 from graticule.serve.features.links import TILE, TILESETS
 from graticule.serve.links import HTML, Addresses
 from graticule.serve.served import Box, TheServed
 from graticule.serve.tilesets import GRIDS, WEB_MERCATOR, Tiled, TileSet, TileSetList, limits, link_to_grid
 from graticule.serve.viewer import vector_page
 
-TILE_BUFFER: Final = 256  # how far beyond its edges a tile goes, so that lines join
+_TILES: Final = TILESETS + "/{tileMatrixSetId}/{z}/{x}/{y}"
+_TILE_ANSWER: Final[dict[int | str, dict[str, Any]]] = {200: {"content": {TILE: {}}}}
 
 router = APIRouter(tags=["Vector tiles"])
 descriptions = APIRouter(tags=["Vector tiles"], dependencies=[JSON_ONLY])
@@ -125,10 +130,11 @@ async def the_tile(
 class TileShown:
     """What a tile shows of each feature."""
 
-    def __init__(self, properties: list[ServedColumn], limit: int, simplify: float | None) -> None:
+    def __init__(self, layer: Layer, properties: list[ServedColumn], limit: int, simplify: float | None) -> None:
         self.properties = properties
         self.limit = limit
         self.simplify = simplify
+        self.is_everything = properties == layer.properties and limit == MOST_FEATURES and simplify is None
 
 
 async def the_tile_shown(
@@ -146,15 +152,15 @@ async def the_tile_shown(
     ] = None,
 ) -> TileShown:
     """Read what a request wants to see of each feature."""
-    return TileShown(chosen_properties(layer, properties), limit, simplify)
+    return TileShown(layer, chosen_properties(layer, properties), limit, simplify)
 
 
 TheTileShown = Annotated[TileShown, Depends(the_tile_shown)]
 
 
-@router.get(
-    TILESETS + "/{tileMatrixSetId}/{z}/{x}/{y}", response_class=Response, responses={200: {"content": {TILE: {}}}}
-)
+@router.get(_TILES, response_class=Response, responses=_TILE_ANSWER)  # tried last: it matches the others, too
+@router.get(_TILES + ".mvt", response_class=Response, responses=_TILE_ANSWER)
+@router.get(_TILES + ".pbf", response_class=Response, responses=_TILE_ANSWER)
 async def tile(
     request: Request,
     at: Annotated[Tile, Depends(the_tile)],
@@ -162,14 +168,39 @@ async def tile(
     shown: TheTileShown,
     grid_name: GridName,
 ) -> Response:
-    """Give a vector tile; its one layer is called `features`. One of too many or too large features has the first."""
-    selection = _tile_selection(conditions, shown, grid_name, at)
-    if selection is None:
-        return Response(b"", media_type=TILE)
-    bound = Bound(shown.limit, read=MOST_READ_FOR_A_TILE, written=MOST_BYTES)
+    """Return a vector tile; its one layer is called `features`.
+
+    Where there are more features than a tile can have, it has the largest ones itself, and shapes with a count in
+    place of the others. Headers say how many of how many it shows.
+    """
+    layer = conditions.layer
     async with request.app.state.pool.acquire() as connection:
-        content = await ServedTableRepository(connection).tile(selection, bound)
-    return Response(content, media_type=TILE)
+        repository = ServedTableRepository(connection)
+        made = None
+        if _is_prepared(conditions, shown, grid_name):
+            made = await repository.prepared_tile(layer.schema, layer.table, at.z, at.x, at.y)
+        if made is None:
+            made = await _live_tile(repository, _tile_selection(conditions, shown, grid_name, at), shown.limit)
+    counts = {SHOWN_HEADER: made.shown, MERGED_HEADER: made.merged, TOTAL_HEADER: made.total}
+    return Response(made.content, media_type=TILE, headers={name: str(count) for name, count in counts.items()})
+
+
+def _is_prepared(conditions: Conditions, shown: TileShown, grid_name: str) -> bool:
+    """Tell whether tiles of what is asked for may have been prepared: all features, whole, in the grid of web maps."""
+    has_some = conditions.layer.overview_zoom is not None
+    return has_some and grid_name == WEB_MERCATOR and shown.is_everything and not conditions.sql
+
+
+async def _live_tile(repository: ServedTableRepository, selection: Selection | None, limit: int) -> ServedTile:
+    """Make a tile now; one that would be too large has as many features as fit."""
+    if selection is None:
+        return ServedTile(b"", 0, 0, 0)
+    while True:
+        bound = Bound(limit, read=MOST_READ_FOR_A_TILE, written=MOST_BYTES)
+        made = await repository.tile(selection, bound)
+        if len(made.content) <= MAX_TILE_BYTES or made.shown <= 1:
+            return made
+        limit = int(0.9 * made.shown * MAX_TILE_BYTES / len(made.content)) or 1
 
 
 def _tile_selection(conditions: Conditions, shown: TileShown, grid_name: str, at: Tile) -> Selection | None:
@@ -185,7 +216,7 @@ def _tile_selection(conditions: Conditions, shown: TileShown, grid_name: str, at
     shape = _tile_shape(layer.geometry.quoted, shown.simplify)
     if layer.srid != srid:
         shape = f"ST_Transform({shape}, {srid:d})"
-    drawn = f"ST_AsMVTGeom({shape}, {conditions.envelope(bounds, srid)}, {TILE_RESOLUTION}, {TILE_BUFFER}, true)"
+    drawn = tile_geometry(shape, f"ST_MakeEnvelope({', '.join(f'{side:.17g}' for side in bounds)}, {srid:d})")
     return Selection(
         layer.schema,
         layer.table,
@@ -235,9 +266,16 @@ def _tile_shape(geometry: str, simplify: float | None) -> str:
 # For maps
 
 
-@router.get(
-    TILESETS + "/{tileMatrixSetId}/tilejson.json", response_model=model.TileJSON, response_model_exclude_none=True
-)
+class TileJson(model.TileJSON):
+    """TileJSON, and how many features the tiles are made of."""
+
+    feature_count: int | None = Field(None, description="How many features there are; left out if unknown.")
+    merged_below_zoom: int | None = Field(
+        None, description=f"Below this zoom, some small features are shown as merged shapes with `{COUNT}`."
+    )
+
+
+@router.get(TILESETS + "/{tileMatrixSetId}/tilejson.json", response_model=TileJson, response_model_exclude_none=True)
 async def tilejson(
     request: Request,
     conditions: TheConditions,
@@ -253,6 +291,10 @@ async def tilejson(
     highest = min(grid.maxzoom, MOST_ZOOM) if maxzoom is None else maxzoom
     if lowest > highest:
         raise HTTPException(400, "minzoom must not be greater than maxzoom.")
+    count = await _count(request, conditions)
+    merged_below, fields = None, field_types(layer)
+    if layer.overview_zoom is not None and _is_prepared(conditions, shown, grid_name):
+        merged_below, fields = layer.overview_zoom + 1, {**fields, COUNT: "integer"}
     passed_on = [pair for pair in request.query_params.multi_items() if pair[0] not in {"minzoom", "maxzoom"}]
     return {
         "name": layer.title,
@@ -260,8 +302,31 @@ async def tilejson(
         "minzoom": lowest,
         "maxzoom": highest,
         "bounds": layer.bounds,
-        "vector_layers": [{"id": LAYER, "fields": field_types(layer), "minzoom": lowest, "maxzoom": highest}],
+        "vector_layers": [{"id": LAYER, "fields": fields, "minzoom": lowest, "maxzoom": highest}],
+        "feature_count": count,
+        "merged_below_zoom": merged_below,
+        "description": _described(count, merged_below),
     }
+
+
+async def _count(request: Request, conditions: Conditions) -> int | None:
+    """Count the features of all tiles; None when that takes too long."""
+    layer = conditions.layer
+    selection = Selection(layer.schema, layer.table, [], [], [], conditions.sql, conditions.parameters.values)
+    try:
+        async with request.app.state.pool.acquire() as connection:
+            return await ServedTableRepository(connection).count(selection)
+    except asyncpg.QueryCanceledError:
+        return None
+
+
+def _described(count: int | None, merged_below: int | None) -> str | None:
+    if merged_below is None or count is None:
+        return None
+    return (
+        f"{count:,} features. Below zoom {merged_below}, where there are too many in one place, only the larger ones "
+        f"are shown individually; the others are merged into shapes whose {COUNT!r} says how many they stand for."
+    )
 
 
 @router.get(f"{TILESETS}/{WEB_MERCATOR}/map.html", response_class=Response, responses={200: {"content": {HTML: {}}}})

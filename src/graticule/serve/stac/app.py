@@ -1,6 +1,8 @@
 """The application of the STAC API, which the service mounts at `/stac`."""
 
 from collections.abc import Awaitable, Callable
+from copy import deepcopy
+from functools import cache
 from importlib.metadata import version
 from typing import Any, Final
 from urllib.parse import quote
@@ -17,14 +19,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from graticule.core.audience import Audience
 from graticule.http.problems import ProblemResponse, answer_error, install_problem_handlers, problem_of
 from graticule.http.requests import request_id_of
+from graticule.serve.openapi import Document, add_description, with_server
 from graticule.serve.parameters import refuse_unknown_parameters
-from graticule.serve.stac.client import OPENAPI, CatalogueClient
+from graticule.serve.stac.client import DESCRIBED_AT, CatalogueClient
 from graticule.serve.stac.connections import connection_of
 from graticule.serve.stac.extensions import CORE, offered_extensions
+from graticule.serve.stac.searches import LIMIT_DESCRIBED, MOST_ITEMS, USUAL_LIMIT
 
 TITLE: Final = "Graticule"
 DESCRIPTION: Final = "The catalogue of geospatial data in service."
-DESCRIBED_AT: Final = "/api"
 STAC_VERSION: Final = "1.1.0"  # of the items, too
 
 
@@ -100,12 +103,18 @@ def create_stac(audience: Audience) -> FastAPI:
 def _describe(app: FastAPI) -> None:
     """Describe the application in place of the library, which says that it is in the form of OpenAPI 3.0."""
     app.router.routes[:] = [route for route in app.router.routes if getattr(route, "path", None) != DESCRIBED_AT]
+    add_description(app, cache(lambda: _with_limits(app.openapi())), with_server, path=DESCRIBED_AT)
 
-    async def description(request: Request) -> Response:
-        told = {**app.openapi(), "servers": [{"url": str(request.base_url).rstrip("/")}]}
-        return JSONResponse(told, media_type=OPENAPI)
 
-    app.add_route(DESCRIBED_AT, description, include_in_schema=False)
+def _with_limits(document: Document) -> Document:
+    """Say in a description how many items a page holds at most; the library says another number in words."""
+    made = deepcopy(document)
+    for operation in (each for path in made["paths"].values() for each in path.values()):
+        for parameter in operation.get("parameters", ()):
+            if parameter["name"] == "limit":
+                parameter["description"] = LIMIT_DESCRIBED
+                parameter["schema"] = {"type": "integer", "minimum": 1, "maximum": MOST_ITEMS, "default": USUAL_LIMIT}
+    return made
 
 
 def _answer_errors(app: FastAPI) -> None:

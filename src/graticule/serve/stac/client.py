@@ -15,21 +15,23 @@ from stac_pydantic.shared import MimeTypes
 
 from graticule.core.audience import Audience
 from graticule.repositories.queries import load_queries
+from graticule.serve.links import Addresses
+from graticule.serve.openapi import description_links
 from graticule.serve.stac.documents import Document, ItemVersion, served_collection, served_item
 from graticule.serve.stac.searches import (
     LONGEST_WORDS,
     MOST_SKIPPED,
     Search,
     arguments_of,
-    check_box,
     check_order,
+    flat_box,
     page_limit,
     search_of,
 )
 
 QUERIES: Final = load_queries("items.sql", package=__package__)
 LANDING_ID: Final = "graticule"
-OPENAPI: Final = "application/vnd.oai.openapi+json;version=3.1"
+DESCRIBED_AT: Final = "/api"
 NO_QUERYABLES: Final = {"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "properties": {}}
 Key = tuple[str, str]
 T = TypeVar("T")
@@ -53,19 +55,19 @@ class CatalogueClient(CoreCrudClient):  # type: ignore[misc]  # the library is u
 
     async def landing_page(self, **kwargs: Any) -> Any:
         """Give the page that leads to everything else."""
-        base = get_base_url(kwargs["request"])
+        request = kwargs["request"]
+        base = get_base_url(request)
         page = self._landing_page(base, self.conformance_classes(), [])
         queryables = {"title": "What can be filtered by", "type": MimeTypes.jsonschema.value, "method": "GET"}
         page["links"] += [
             {"rel": Relations.queryables.value, "href": f"{base}queryables", **queryables},
-            {"rel": Relations.service_desc.value, "href": f"{base}api", "type": OPENAPI, "title": "OpenAPI"},
+            *description_links(Addresses(request), DESCRIBED_AT),
         ]
         return page
 
     async def all_collections(self, request: Request, **given: Any) -> Any:
         """Give a page of collections."""
-        _as_invalid(lambda: _check_collections(given))
-        given["limit"] = page_limit(given.get("limit"))
+        given = _as_invalid(lambda: _checked_collections(given))
         found = await super().all_collections(request, **given)
         found["collections"] = [served_collection(each) for each in found["collections"]]
         return found
@@ -147,14 +149,15 @@ def _key(item: Document) -> Key:
     return item["collection"], item["id"]
 
 
-def _check_collections(given: Mapping[str, Any]) -> None:
-    if (box := given.get("bbox")) is not None:
-        check_box(box)
+def _checked_collections(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a search for collections, within their bounds."""
     if not 0 <= (given.get("offset") or 0) <= MOST_SKIPPED:
         raise ValueError(f"The offset is from 0 to {MOST_SKIPPED}.")
     if sum(map(len, given.get("q") or ())) > LONGEST_WORDS:
         raise ValueError(f"At most {LONGEST_WORDS} characters can be searched for.")
     check_order([name.lstrip("+-").strip() for name in given.get("sortby") or () if name.strip()])
+    box = given.get("bbox")
+    return {**given, "limit": page_limit(given.get("limit")), "bbox": None if box is None else flat_box(box)}
 
 
 def _as_invalid(read: Callable[[], T]) -> T:

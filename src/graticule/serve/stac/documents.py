@@ -2,7 +2,7 @@
 
 In the catalogue an asset's address is the path of a file in the storage. Nobody outside can open it, but it tells which
 file is meant, so it becomes a name (a URN). What can be opened are the services beside this one: the tiles, to which a
-link and a picture lead, and the features with their vector tiles.
+link and a picture lead, and the features: all of them as one file, in pages, and as vector tiles.
 """
 
 from dataclasses import dataclass
@@ -15,8 +15,11 @@ Document = dict[str, Any]
 
 BLOB_NAME: Final = "urn:graticule:blob:"
 TILES: Final = "/tiles/"
-SERVICES: Final = (TILES, "/features/")  # as the catalogue has their addresses, which begin at the service itself
+FEATURES: Final = "/features/"
+SERVICES: Final = (TILES, FEATURES)  # as the catalogue has their addresses, which begin at the service itself
 LEAST_DEPTH: Final = 3  # slashes of such an address: of the service, of the asset, of what there is
+PAGES: Final = "collections/features/items"
+DOWNLOAD: Final = "collections/features/download.geojson"
 THUMBNAIL: Final = "thumbnail"
 THUMBNAIL_SIZE: Final = 512
 _ADDRESSES: Final = ("http://", "https://", "urn:")
@@ -42,10 +45,13 @@ def served_item(item: Document, version: ItemVersion | None, base: str, *, whole
 
     Of an item that is not whole, because its caller chose some fields, nothing is added.
     """
-    has_tiles = any(_service_path(link, base).startswith(TILES) for link in item.get("links", ()))
+    paths = [_service_path(link, base) for link in item.get("links", ())]
     served = _with_named_files(_with_services(item, version, base), whole=whole)
-    if whole and has_tiles and version is not None and "assets" in served:
-        served["assets"] = {**served["assets"], THUMBNAIL: _thumbnail(version, base)}
+    if whole and version is not None and "assets" in served:
+        if any(path.startswith(TILES) for path in paths):
+            served["assets"] = {**served["assets"], THUMBNAIL: _thumbnail(version, base)}
+        if any(path.startswith(FEATURES) for path in paths):
+            served["assets"] = {**served["assets"], "features": _download(version, base)}
     return served
 
 
@@ -79,26 +85,34 @@ def _with_services(item: Document, version: ItemVersion | None, base: str) -> Do
     if "links" in item:
         served["links"] = [link for each in item["links"] if (link := _led(each, version, base)) is not None]
     if "assets" in item:
-        assets = {key: _led(asset, version, base) for key, asset in item["assets"].items()}
+        assets = {key: _led(asset, version, base, is_whole=True) for key, asset in item["assets"].items()}
         served["assets"] = {key: asset for key, asset in assets.items() if asset is not None}
     return served
 
 
-def _led(thing: Document, version: ItemVersion | None, base: str) -> Document | None:
-    """Give a link or an asset as it is, or with this service's address; None if that is not served."""
+def _led(thing: Document, version: ItemVersion | None, base: str, *, is_whole: bool = False) -> Document | None:
+    """Give a link or an asset as it is, or with this service's address; None if that is not served.
+
+    What reads an asset does not follow pages: it is led to all features at once.
+    """
     path = _service_path(thing, base)
     if not path:
         return thing
     if version is None:
         return None
     _, service, _, what = path.split("/", 3)
-    return {**thing, "href": _address(base, service, version, what)}
+    return {**thing, "href": _address(base, service, version, DOWNLOAD if is_whole and what == PAGES else what)}
 
 
 def _service_path(thing: Document, base: str) -> str:
     """Give the path to which a link or an asset leads, if that is a service's. The library makes links absolute."""
     path = str(thing.get("href")).removeprefix(urljoin(base, "/").rstrip("/")).partition("?")[0]
     return path if path.startswith(SERVICES) and path.count("/") >= LEAST_DEPTH else ""
+
+
+def _download(version: ItemVersion, base: str) -> Document:
+    href = _address(base, "features", version, DOWNLOAD)
+    return {"href": href, "type": "application/geo+json", "title": "All features (GeoJSON)", "roles": ["data"]}
 
 
 def _thumbnail(version: ItemVersion, base: str) -> Document:

@@ -32,8 +32,7 @@ from stac_fastapi.types.search import APIRequest, _collection_converter, _ids_co
 from graticule.serve.stac.client import QueryablesClient
 from graticule.serve.stac.searches import Search
 
-# Not that of OpenAPI 3.0: the description is in the form of 3.1.
-CORE: Final = [*STACConformanceClasses, OAFConformanceClasses.CORE, OAFConformanceClasses.GEOJSON]
+CORE: Final = [*STACConformanceClasses, *OAFConformanceClasses]
 CQL2: Final = [
     FilterConformanceClasses.FILTER,
     FilterConformanceClasses.CQL2_TEXT,

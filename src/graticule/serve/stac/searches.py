@@ -6,12 +6,12 @@ from contextlib import suppress
 from typing import Annotated, Any, Final
 from urllib.parse import unquote_plus
 
-import orjson
 from fastapi.exceptions import RequestValidationError
 from pydantic import AfterValidator, ConfigDict, Field, PositiveInt, ValidationError, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 from stac_fastapi.pgstac.types.search import PgstacSearch
 
+from graticule.core import json_codec
 from graticule.serve.stac.filters import (
     CRS84,
     LONGEST_NAME,
@@ -23,6 +23,7 @@ from graticule.serve.stac.shapes import MOST_VERTICES, check_depth, checked_vert
 
 USUAL_LIMIT: Final = 10
 MOST_ITEMS: Final = 1000  # on a page; who asks for more gets a page of these
+LIMIT_DESCRIBED: Final = f"How many a page holds; a larger number than {MOST_ITEMS} is taken for that."
 MOST_IDS: Final = 100
 LONGEST_ID: Final = 256
 MOST_FIELDS: Final = 100
@@ -41,7 +42,7 @@ def page_limit(limit: int | None) -> int:
 def check_text(values: Any) -> None:
     """Refuse what no text can hold, such as half of a character, which JSON can name."""
     try:
-        orjson.dumps(values, default=str)
+        json_codec.encode(values, default=str)
     except TypeError as error:
         raise ValueError("The search has a text that cannot be written.") from error
 
@@ -54,7 +55,7 @@ class Search(PgstacSearch):  # type: ignore[misc]  # the library is untyped
     # pgstac's settings are ours; the library passes them in the search itself.
     conf: SkipJsonSchema[dict[str, Any] | None] = None
     limit: Annotated[PositiveInt, AfterValidator(page_limit)] | None = Field(
-        USUAL_LIMIT, description=f"How many items a page holds, at most {MOST_ITEMS}."
+        USUAL_LIMIT, description=LIMIT_DESCRIBED, json_schema_extra={"maximum": MOST_ITEMS}
     )
 
     @model_validator(mode="before")
@@ -85,9 +86,7 @@ class Search(PgstacSearch):  # type: ignore[misc]  # the library is untyped
     @field_validator("bbox", mode="before")
     @classmethod
     def _is_on_earth(cls, given: Any) -> Any:
-        if isinstance(given, Sequence) and not isinstance(given, str):
-            check_box(given)
-        return given
+        return flat_box(given) if isinstance(given, Sequence) and not isinstance(given, str) else given
 
     @field_validator("intersects", mode="before")
     @classmethod
@@ -140,15 +139,22 @@ def search_of(model: type[Search], given: Mapping[str, Any]) -> Search:
         raise RequestValidationError(faults) from error
 
 
-def check_box(box: Sequence[Any]) -> None:
-    """Raise if a box is not one in degrees; west may be greater than east, across the antimeridian."""
+def flat_box(box: Sequence[Any]) -> list[float]:
+    """Return west, south, east and north of a box in degrees; west may be greater than east, across the antimeridian.
+
+    The heights of a box of six numbers are checked and left out: items have footprints without heights, and pgstac
+    cannot search with them.
+    """
     numbers = [each for each in box if isinstance(each, (int, float)) and math.isfinite(each)]
     if len(numbers) != len(box) or len(numbers) not in {4, 6}:
         raise ValueError("A box has 4 or 6 numbers.")
     half = len(numbers) // 2
-    (west, south), (east, north) = numbers[:2], numbers[half : half + 2]
+    (west, south, *bottom), (east, north, *top) = numbers[:half], numbers[half:]
     if not (-180 <= west <= 180 and -180 <= east <= 180 and -90 <= south <= north <= 90):
         raise ValueError("A box has its west, south, east and north in degrees.")
+    if bottom > top:
+        raise ValueError("The lowest height of a box must not be above its highest.")
+    return [west, south, east, north]
 
 
 def check_order(names: Sequence[str]) -> None:
@@ -203,8 +209,8 @@ def _from_json(text: str | None, name: str) -> Any:
     if not text:
         return None
     for written in (text, unquote_plus(text)):  # some clients encode it twice
-        with suppress(orjson.JSONDecodeError):
-            read = orjson.loads(written)
+        with suppress(ValueError):
+            read = json_codec.decode(written)
             check_depth(read)
             return read
     raise ValueError(f"The parameter {name!r} is not valid JSON.")

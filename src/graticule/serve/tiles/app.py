@@ -18,7 +18,8 @@ from graticule import __version__
 from graticule.core.errors import NotFound
 from graticule.http.application import Application
 from graticule.http.problems import any_problem, install_problem_handlers
-from graticule.serve.parameters import read_in_the_loop, refuse_unknown_parameters
+from graticule.serve.openapi import add_description, with_server
+from graticule.serve.parameters import described, read_in_the_loop, refuse_unknown_parameters
 from graticule.serve.served import TheServed
 from graticule.serve.tiles import landing
 from graticule.serve.tiles.budget import budget_of
@@ -77,6 +78,7 @@ def create_tiles(storage: Blobs) -> FastAPI:
     for route in app.routes:
         if isinstance(route, APIRoute):
             _bound(route)
+    add_description(app, lambda: described(app), with_server)
     refuse_unknown_parameters(app)
     read_in_the_loop(app)
     keep_names_out_of_logs()

@@ -14,10 +14,10 @@ from geojson_pydantic.geometries import Geometry
 from morecantile import TileMatrixSet
 from morecantile.defaults import TileMatrixSets
 from rio_tiler.constants import WGS84_CRS
-from rio_tiler.models import BandStatistics, ImageData
+from rio_tiler.models import ImageData
 from titiler.core.factory import TilerFactory
 from titiler.core.models.mapbox import TileJSON
-from titiler.core.models.responses import Statistics, StatisticsGeoJSON
+from titiler.core.models.responses import Point, StatisticsGeoJSON
 from titiler.core.resources.enums import ImageType
 from titiler.core.resources.responses import GeoJSONResponse, JSONResponse
 
@@ -31,6 +31,7 @@ from graticule.serve.tiles.limits import (
     MOST_FEATURES,
 )
 from graticule.serve.tiles.reader import AssetReader, coordinate_count
+from graticule.serve.tiles.statistics import RasterStatistics, count_image
 from graticule.serve.tiles.tilesets import TileMatrixSetId, register_tilesets, shown_zooms
 from graticule.serve.tilesets import GRIDS
 from graticule.serve.viewer import raster_page
@@ -59,6 +60,12 @@ Shape = Feature[Geometry, dict[str, Any]]
 _OF_THE_DOCUMENT: Final = frozenset({"tile_format", "minzoom", "maxzoom"})
 
 
+class PointValues(Point):
+    """What is at a point; integers stay such."""
+
+    values: list[int | float | None]
+
+
 @define(kw_only=True)
 class AssetTiler(TilerFactory):
     """The endpoints of one raster."""
@@ -72,7 +79,7 @@ class AssetTiler(TilerFactory):
         @self.router.get(
             "/statistics",
             response_class=JSONResponse,
-            response_model=Statistics,
+            response_model=dict[str, RasterStatistics],
             operation_id=f"{self.operation_prefix}getStatistics",
         )
         def statistics(
@@ -131,6 +138,41 @@ class AssetTiler(TilerFactory):
                     found = _counted(image, stats_params.as_dict(), histogram_params.as_dict(), coverage=covered)
                     feature.properties = {**(feature.properties or {}), "statistics": found}
             return geojson
+
+    def point(self) -> None:
+        """Register the values at a point; the library would make floats of integers."""
+
+        @self.router.get(
+            "/point/{lon},{lat}",
+            response_model=PointValues,
+            response_class=JSONResponse,
+            operation_id=f"{self.operation_prefix}getDataForPoint",
+        )
+        def point(
+            lon: Annotated[float, Path(description="Longitude")],
+            lat: Annotated[float, Path(description="Latitude")],
+            *,
+            src_path: Annotated[Any, Depends(self.path_dependency)],
+            point_crs: Annotated[Any, Depends(coord_crs)],
+            layer_params: Annotated[Any, Depends(self.layer_dependency)],
+            dataset_params: Annotated[Any, Depends(self.dataset_dependency)],
+            env: Annotated[Any, Depends(self.environment_dependency)],
+        ) -> Any:
+            """Return the values of all bands, or of what is made of them, at a point."""
+            with rasterio.Env(**env), self.reader(src_path) as reader:
+                found = reader.point(
+                    lon,
+                    lat,
+                    coord_crs=point_crs or WGS84_CRS,
+                    **layer_params.as_dict(),
+                    **dataset_params.as_dict(),
+                )
+            return {
+                "coordinates": [lon, lat],
+                "values": found.array.tolist(),
+                "band_names": found.band_names,
+                "band_descriptions": found.band_descriptions,
+            }
 
     def tilesets(self) -> None:
         """Register what is told of the tiles."""
@@ -237,9 +279,9 @@ def _parts(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
 
 def _counted(
     image: ImageData, wanted: dict[str, Any], histogram: dict[str, Any], coverage: Any = None
-) -> dict[str, BandStatistics]:
+) -> dict[str, RasterStatistics]:
     """Give the statistics of a picture; of categories not more than anyone would read."""
-    found: dict[str, BandStatistics] = image.statistics(**wanted, hist_options=histogram, coverage=coverage)
+    found = count_image(image, wanted, histogram, coverage)
     if wanted.get("categorical") and any(len(band.histogram[1]) > MOST_CATEGORIES for band in found.values()):
         raise InvalidInput(
             f"There are more than {MOST_CATEGORIES} values here: they are no categories.",

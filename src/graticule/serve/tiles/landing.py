@@ -3,10 +3,9 @@
 from typing import Any, Final
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse
 
-from graticule.serve.links import HTML, JSON, OPENAPI, Addresses, relation
-from graticule.serve.parameters import described
+from graticule.serve.links import HTML, JSON, Addresses, relation
+from graticule.serve.openapi import description_links
 from graticule.serve.served import TheServed
 from graticule.serve.tiles.tilesets import TILESETS
 from graticule.serve.tilesets import WEB_MERCATOR
@@ -24,6 +23,7 @@ CONFORMS_TO: Final = (
     "http://www.opengis.net/spec/ogcapi-common-1/1.0/conf/core",
     "http://www.opengis.net/spec/ogcapi-common-1/1.0/conf/landing-page",
     "http://www.opengis.net/spec/ogcapi-common-1/1.0/conf/json",
+    "http://www.opengis.net/spec/ogcapi-common-1/1.0/conf/oas30",
     "http://www.opengis.net/spec/tms/2.0/conf/tilematrixset",
     "http://www.opengis.net/spec/tms/2.0/conf/json-tilematrixset",
 )
@@ -37,7 +37,7 @@ def landing(request: Request, served: TheServed) -> dict[str, Any]:
     to = Addresses(request)
     links = [
         to.itself(request),
-        to.link("service-desc", "/openapi.json", OPENAPI, "Its description"),
+        *description_links(to),
         to.link("conformance", "/conformance", JSON, "What it conforms to"),
         to.link(relation("conformance"), "/conformance", JSON, "What it conforms to"),
         to.link(relation("tilesets-map"), TILESETS, JSON, "Its tilesets"),
@@ -54,10 +54,3 @@ def landing(request: Request, served: TheServed) -> dict[str, Any]:
 def conformance() -> dict[str, Any]:
     """Tell which parts of which standards are met."""
     return {"conformsTo": list(CONFORMS_TO)}
-
-
-@router.get("/openapi.json", operation_id="getOpenAPI", include_in_schema=False)
-def openapi(request: Request) -> JSONResponse:
-    """Describe all operations, below the address of this raster."""
-    document = {**described(request.app), "servers": [{"url": Addresses(request).root}]}
-    return JSONResponse(document, media_type=OPENAPI)

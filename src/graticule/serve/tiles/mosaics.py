@@ -5,11 +5,11 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
-import orjson
 import rasterio
 from affine import Affine
 from rasterio.errors import RasterioError
 
+from graticule.core import json_codec
 from graticule.core.errors import GraticuleError, NotFound, Unavailable
 from graticule.serve.tiles.gdal import GDAL_ENVIRONMENT, open_geotiff, without_names
 from graticule.serve.tiles.virtual import Box, DataTile, Span, VirtualRaster, bands_of, virtual_raster
@@ -84,8 +84,8 @@ class Mosaics:
 
     async def _read(self, blob_path: str) -> VirtualRaster:
         prefix, stem = _place(blob_path)
-        mosaic = orjson.loads(await self._storage.get(blob_path))
-        scheme = orjson.loads(await self._storage.get(f"{prefix}/{_FOLDERS['scheme']}/{stem}.geojson"))
+        mosaic = json_codec.decode(await self._storage.get(blob_path))
+        scheme = json_codec.decode(await self._storage.get(f"{prefix}/{_FOLDERS['scheme']}/{stem}.geojson"))
         try:
             return await asyncio.to_thread(self._made, prefix, mosaic, scheme)
         except (KeyError, TypeError, ValueError, RasterioError) as error:

@@ -7,6 +7,8 @@ import orjson
 from pydantic import BaseModel
 from starlette.templating import Jinja2Templates
 
+from graticule.core import json_codec
+
 _PAGE: Final = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{{ template.title }}</title></head>
 <body><h1>{{ template.title }}</h1><pre>{{ response | document }}</pre></body></html>
@@ -16,7 +18,7 @@ _NAMES: Final = ("tileset.html", "tilematrixsets.html", "tilematrixset.html")
 
 def _document(value: Any) -> str:
     plain = value.model_dump(mode="json", exclude_none=True) if isinstance(value, BaseModel) else value
-    return orjson.dumps(plain, option=orjson.OPT_INDENT_2).decode()
+    return json_codec.encode(plain, option=orjson.OPT_INDENT_2).decode()
 
 
 def _environment() -> jinja2.Environment:

@@ -19,6 +19,7 @@ from affine import Affine
 from morecantile import Tile
 from rasterio.crs import CRS
 from rasterio.dtypes import in_dtype_range
+from rasterio.enums import ColorInterp
 from rasterio.io import DatasetReader
 from rasterio.warp import calculate_default_transform, transform_bounds
 from rasterio.warp import transform as transform_points
@@ -26,10 +27,12 @@ from rio_tiler.constants import WGS84_CRS
 from rio_tiler.errors import PointOutsideBounds, TileOutsideBounds
 from rio_tiler.expression import get_expression_blocks
 from rio_tiler.io import Reader
-from rio_tiler.models import ImageData, PointData
+from rio_tiler.models import ImageData, Info, PointData
 
 from graticule import telemetry
 from graticule.core.errors import InvalidInput, NotFound
+from graticule.core.json_codec import named_number
+from graticule.handlers.raster.nodata import exact_nodata
 from graticule.serve.tiles.budget import Budget
 from graticule.serve.tiles.expressions import checked_expression, expression_count
 from graticule.serve.tiles.gdal import open_geotiff, open_virtual
@@ -140,6 +143,14 @@ class AssetReader(Reader):
             mosaic = of_one_file(path, readable(path), opened)
         self._virtual: VirtualRaster | None = mosaic
         super().__attrs_post_init__()  # type: ignore[no-untyped-call]
+
+    def info(self) -> Info:
+        """Return what is known of the raster, with the nodata value in full."""
+        found = super().info()
+        nodata = exact_nodata(self.dataset)
+        if nodata is None or found.nodata_type not in {"Nodata", "None"}:  # rasterio knows none that no double can be
+            return found
+        return found.model_copy(update={"nodata_type": "Nodata", "nodata_value": named_number(nodata)})
 
     @property
     def places(self) -> Sequence[Bounds]:
@@ -252,7 +263,7 @@ class AssetReader(Reader):
             raise PointOutsideBounds
         x, y = self._turned_longitude(xs[0]), ys[0]
         with self._showing(None, (x, y, x, y), _AROUND_DATA):
-            return self._named(super().point(x, y, coord_crs=self.crs, **options), options)
+            return self._named(super().point(x, y, coord_crs=self.crs, **self._with_indexes(options)), options)
 
     def _turned_longitude(self, x: float) -> float:
         """Give a longitude in the turn of the earth in which the raster lies."""
@@ -346,7 +357,17 @@ class AssetReader(Reader):
     def _with_bands(self, options: dict[str, Any]) -> dict[str, Any]:
         """Choose the bands of a picture, when its caller leaves that open."""
         bands = shown_bands(self.dataset) if self.input.picture.leaves_bands else None
-        return options if bands is None else {**options, "indexes": bands}
+        return self._with_indexes(options) if bands is None else {**options, "indexes": bands}
+
+    def _with_indexes(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Name all bands where none are asked for: rio-tiler looks at all of them for each, 16 s for 1,024 bands."""
+        if options.get("indexes") or options.get("expression") or self.dataset.count <= MOST_BANDS:
+            return options
+        colors = self.dataset.colorinterp
+        data = [
+            band for band, color in zip(self.dataset.indexes, colors, strict=True) if color is not ColorInterp.alpha
+        ]
+        return {**options, "indexes": data}
 
     def _with_ranges(self, image: ImageData, options: dict[str, Any]) -> ImageData:
         """Tell the ranges of a picture's values in all of the raster, when its caller leaves them open."""

@@ -41,11 +41,17 @@ TABLES = f"""
     INSERT INTO geo.islands_v1 VALUES (1, ST_SetSRID(ST_MakePoint(179, 0), 4326)),
         (2, ST_SetSRID(ST_MakePoint(-179, 0), 4326)), (3, ST_SetSRID(ST_MakePoint(0, 0), 4326));
 
+    CREATE TABLE geo.arctic_v1 (fid bigint PRIMARY KEY, geom geometry(Point, 4326));
+    INSERT INTO geo.arctic_v1 VALUES (1, ST_SetSRID(ST_MakePoint(179, 80), 4326)),
+        (2, ST_SetSRID(ST_MakePoint(-179, 80), 4326)), (3, ST_SetSRID(ST_MakePoint(0, 80), 4326));
+
     CREATE TABLE geo.swiss_v1 (fid bigint PRIMARY KEY, geom geometry(Point, 2056));
     INSERT INTO geo.swiss_v1 VALUES (1, ST_Transform(ST_SetSRID(ST_MakePoint(7.44, 46.95), 4326), 2056)),
         (2, ST_Transform(ST_SetSRID(ST_MakePoint(8.54, 47.37), 4326), 2056));
     CREATE INDEX ON geo.swiss_v1 USING gist (geom);
     ANALYZE geo.swiss_v1;
+    CREATE TABLE geo.swiss_degrees_v1 (fid bigint PRIMARY KEY, geom geometry(Point, 4326));
+    INSERT INTO geo.swiss_degrees_v1 SELECT fid, ST_Transform(geom, 4326) FROM geo.swiss_v1;
 
     CREATE TABLE geo.large_v1 (fid bigint PRIMARY KEY, geom geometry(Polygon, 4326));
     INSERT INTO geo.large_v1 SELECT i, ST_Buffer(ST_SetSRID(ST_MakePoint(i, i), 4326), 0.4, 1600)
@@ -56,7 +62,8 @@ TABLES = f"""
     FROM generate_series(1, 4) AS i;
 
     CREATE TABLE geo.other_v1 (fid bigint PRIMARY KEY, secret text);
-    GRANT SELECT ON geo.roads_v1, geo.islands_v1, geo.swiss_v1, geo.large_v1, geo.packed_v1, geo.other_v1
+    GRANT SELECT ON geo.roads_v1, geo.islands_v1, geo.swiss_v1, geo.swiss_degrees_v1, geo.large_v1, geo.packed_v1,
+        geo.other_v1, geo.arctic_v1
     TO graticule_serve_internal;
 """
 

@@ -46,6 +46,17 @@ async def test_a_tile_has_the_features_that_lie_in_it(client: httpx.AsyncClient,
     assert await drawn(client, tmp_path, "5/0/0") == []
 
 
+async def test_a_tile_may_be_asked_for_by_an_ending(client: httpx.AsyncClient) -> None:
+    plain = await client.get(f"{MERCATOR}/1/1/0", params={"level": "3"})
+    for ending in (".pbf", ".mvt"):
+        found = await client.get(f"{MERCATOR}/1/1/0{ending}", params={"level": "3"})
+        assert (found.status_code, found.headers["content-type"]) == (200, MVT)
+        assert found.content == plain.content != b""
+    for wrong in ("0.png", "0.", "x.pbf", "0.pbf.pbf", "-1.mvt", ".pbf"):
+        assert (await client.get(f"{MERCATOR}/1/1/{wrong}")).status_code in {400, 404}, wrong
+    assert (await client.get(f"{MERCATOR}/1/1/9.pbf")).status_code == 404
+
+
 async def test_a_tile_can_be_filtered_and_cut_down(client: httpx.AsyncClient, tmp_path: Path) -> None:
     async def ids(**parameters: str) -> list[int]:
         found = await drawn(client, tmp_path, "0/0/0", **{k.replace("_", "-"): v for k, v in parameters.items()})
@@ -129,6 +140,55 @@ async def test_a_tile_has_what_lies_just_beyond_its_edges(
         found = features_of(response, tmp_path, with_buffer=True)
         assert [feature["fid"] for feature in found] == expected, table
         assert 0 < len(features_of(response, tmp_path)) < len(expected)
+
+
+FLAT = {  # without area or length, around 11 degrees east and 41 degrees north
+    "diagonal": "MULTIPOLYGON (((10 40, 11 41, 12 42, 10 40)))",
+    "level": "MULTIPOLYGON (((10 41, 11 41, 12 41, 10 41)))",
+    "upright": "MULTIPOLYGON (((11 40, 11 41.5, 11 42, 11 40)))",
+    "back and forth": "MULTIPOLYGON (((10 40, 11 41.2, 12 41, 11 41.2, 10 40)))",
+    "with a hole": "MULTIPOLYGON (((10 40, 11 41, 12 42, 10 40), (10.5 40.5, 11 41, 11.5 41.5, 10.5 40.5)))",
+    "one place": "MULTIPOLYGON (((11 41, 11 41, 11 41, 11 41)))",
+    "line": "MULTILINESTRING ((11 41, 11 41))",
+    "two parts": "MULTIPOLYGON (((10 40, 11 41, 12 42, 10 40)), ((11 41, 11.1 41, 11.2 41, 11 41)))",
+}
+
+
+@pytest.fixture(scope="module")
+def _flat(tables: TestDatabase) -> Iterator[None]:
+    with psycopg.connect(tables.url(), autocommit=True) as connection:
+        connection.execute(
+            "CREATE TABLE geo.flat_v1 (fid bigint PRIMARY KEY, name text, geom geometry(Geometry, 4326))"
+        )
+        insert = "INSERT INTO geo.flat_v1 VALUES (%s, %s, ST_GeomFromText(%s, 4326))"
+        for fid, (name, wkt) in enumerate(FLAT.items()):
+            connection.execute(insert, (fid, name, wkt))
+        connection.execute("GRANT SELECT ON geo.flat_v1 TO graticule_serve_internal")
+        yield
+        connection.execute("DROP TABLE geo.flat_v1")
+
+
+@pytest.mark.usefixtures("_flat")
+@pytest.mark.parametrize("zoom", [0, 3, 6, 7, 10, 14])
+async def test_flat_geometries_are_drawn(
+    client: httpx.AsyncClient, serving: Serving, tmp_path: Path, zoom: int
+) -> None:
+    serving.served = served("flat_v1")
+    tile = GRIDS["WebMercatorQuad"].tile(11, 41, zoom)
+    found = await drawn(client, tmp_path, f"{zoom}/{tile.x}/{tile.y}")
+    elsewhere = {"back and forth"} if zoom == 14 else set()  # it does not go through that place
+    assert {feature["name"] for feature in found} == FLAT.keys() - elsewhere
+
+
+@pytest.mark.usefixtures("_flat")
+@pytest.mark.parametrize("place", [(10.1, 40.1), (10.7, 40.7), (11.3, 41.3), (11.9, 41.9)])
+async def test_flat_geometries_are_drawn_from_end_to_end(
+    client: httpx.AsyncClient, serving: Serving, tmp_path: Path, place: tuple[float, float]
+) -> None:
+    serving.served = served("flat_v1")
+    tile = GRIDS["WebMercatorQuad"].tile(*place, 9)
+    found = await drawn(client, tmp_path, f"9/{tile.x}/{tile.y}")
+    assert {feature["name"] for feature in found} >= {"diagonal", "with a hole", "two parts"}
 
 
 @pytest.mark.parametrize(

@@ -4,22 +4,19 @@ Nothing is fetched from elsewhere. The validator is given the schemas of the cor
 those of the extensions, which no package brings, the rules in `tests/unit/handlers/stac/schemas.py`.
 """
 
-import asyncio
 import dataclasses
 import json
-import socket
-import threading
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 from pystac_client import Client
 from stac_api_validator.validations import QueryConfig, validate_api
 from stac_validator import utilities
 from tests.conftest import TestDatabase
+from tests.integration.serve.live import LiveServer
 from tests.integration.serve.stac.conftest import serving
 from tests.unit.handlers.stac.schemas import VERSIONS, uri, validator
 
@@ -29,53 +26,11 @@ CLASSES = ["core", "collections", "features", "features#filter", "item-search", 
 POINT = json.dumps({"type": "Point", "coordinates": [-60.0, 16.0]})
 
 
-class _Server(uvicorn.Server):
-    """A server that tells when it is up."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.is_up = threading.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self.is_up.set()
-
-
-class _Live(threading.Thread):
-    """A server on loopback, in a thread: both clients are blocking ones."""
-
-    def __init__(self, database: TestDatabase, audience: Audience) -> None:
-        super().__init__(daemon=True)
-        self._database, self._audience = database, audience
-        self._server = _Server(uvicorn.Config("", log_level="error", lifespan="off"))
-
-    def run(self) -> None:
-        asyncio.run(self._serve())
-
-    async def _serve(self) -> None:
-        # One that knows its protocol: otherwise asyncio does not turn off the delay of small packets.
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
-            listening.bind(("127.0.0.1", 0))
-            self.port = listening.getsockname()[1]
-            async with serving(self._database, self._audience) as app:
-                self._server.config.app = app
-                await self._server.serve([listening])
-
-    def __enter__(self) -> str:
-        self.start()
-        assert self._server.is_up.wait(10)
-        return f"http://127.0.0.1:{self.port}/stac/"
-
-    def __exit__(self, *_: object) -> None:
-        self._server.should_exit = True
-        self.join(10)
-
-
 @pytest.fixture(scope="module")
 def address(served_catalogue: TestDatabase) -> Iterator[str]:
     """Give the address of a server for the house."""
-    with _Live(served_catalogue, Audience.INTERNAL) as found:
-        yield found
+    with LiveServer(lambda: serving(served_catalogue, Audience.INTERNAL)) as found:
+        yield f"{found}/stac/"
 
 
 @pytest.fixture

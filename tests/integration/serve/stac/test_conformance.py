@@ -30,7 +30,8 @@ FILTERS: dict[str, dict[str, set[str]]] = {
         f"{ORDINAL} >= 1 AND id = '{V1}'": {V1},
         f"id = '{V0}' OR id = '{LAST}'": {V0, LAST},
         f"NOT (id = '{V0}' OR id = '{LAST}')": {V1},
-        "title IS NULL": ALL,
+        "description IS NULL": ALL,
+        "title IS NOT NULL": ALL,
         f"{ORDINAL} IS NOT NULL": ALL,
         f"datetime = {AT}": ALL,
         "datetime < DATE('2024-05-07')": ALL,
@@ -101,6 +102,7 @@ OTHERS = {
     f"{FEATURES}-3/1.0/conf/features-filter",
     f"{FEATURES}-1/1.0/conf/core",
     f"{FEATURES}-1/1.0/conf/geojson",
+    f"{FEATURES}-1/1.0/conf/oas30",
     "http://www.opengis.net/spec/ogcapi-common-2/1.0/conf/simple-query",
     *(f"{STAC}/v1.0.0/{name}" for name in ("core", "collections", "ogcapi-features", "item-search")),
     *(f"{STAC}/v1.0.0-rc.1/collection-search{name}" for name in ("", "#filter", "#free-text")),
@@ -186,6 +188,32 @@ async def test_collections_are_searched(internal: AsyncClient) -> None:
     assert [each["id"] for each in (await internal.get(following)).json()["collections"]] == ["many"]
 
 
+async def test_a_box_may_have_heights(internal: AsyncClient) -> None:
+    inside, outside = [-61, 16, -50, -60, 17, 9000], [10, 16, -50, 11, 17, 9000]
+    for box, found in ((inside, ALL), (outside, set())):
+        text = ",".join(map(str, box))
+        searched = [
+            await internal.get("/stac/search", params={"bbox": text}),
+            await internal.post("/stac/search", json={"bbox": box}),
+        ]
+        for answer in searched:
+            assert {each["id"] for each in answer.json()["features"]} == found, answer.text
+        items = (await internal.get("/stac/collections/many/items", params={"bbox": text})).json()
+        assert {each["id"] for each in items["features"]} == found - {LAST}
+        collections = (await internal.get("/stac/collections", params={"bbox": text})).json()
+        assert len(collections["collections"]) == 2  # these say that they are everywhere
+    for wrong in ([-61, 16, 9000, -60, 17, -50], [-61, 17, 0, -60, 16, 1], [-61, 16, None, -60, 17, 1]):
+        assert (await internal.post("/stac/search", json={"bbox": wrong})).status_code == 400, wrong
+
+
+async def test_a_page_of_a_search_with_heights_leads_to_the_next(internal: AsyncClient) -> None:
+    asked = {"bbox": [-61, 16, -50, -60, 17, 9000], "limit": 2}
+    first = (await internal.post("/stac/search", json=asked)).json()
+    (following,) = [link for link in first["links"] if link["rel"] == "next"]
+    second = (await internal.post("/stac/search", json=following["body"])).json()
+    assert {each["id"] for page in (first, second) for each in page["features"]} == ALL
+
+
 async def test_every_link_leads_to_what_it_says(internal: AsyncClient) -> None:
     pages = ["/stac", "/stac/", "/stac/collections", "/stac/collections/many", "/stac/collections/many/items?limit=1"]
     pages += [f"/stac/collections/many/items/{V0}", "/stac/search?limit=1"]
@@ -197,7 +225,7 @@ async def test_every_link_leads_to_what_it_says(internal: AsyncClient) -> None:
             if link["rel"] != "tilejson" and link.get("method", "GET") == "GET":
                 answer = await internal.get(link["href"])
                 assert answer.status_code == 200, link
-                assert answer.headers["content-type"] == link["type"], link
+                assert answer.headers["content-type"].removesuffix("; charset=utf-8") == link["type"], link
 
 
 async def test_the_landing_page_leads_to_all_that_there_is(internal: AsyncClient) -> None:
@@ -208,6 +236,7 @@ async def test_the_landing_page_leads_to_all_that_there_is(internal: AsyncClient
     assert leads == {
         *(("self", "/stac/"), ("root", "/stac/"), ("data", "/stac/collections"), ("conformance", "/stac/conformance")),
         *(("search", "/stac/search"), (queryables, "/stac/queryables"), ("service-desc", "/stac/api")),
+        *(("service-desc", "/stac/openapi-3.0.json"), ("service-doc", "/stac/api.html")),
     }
 
 
@@ -217,6 +246,15 @@ async def test_the_description_is_openapi(internal: AsyncClient) -> None:
     assert told["servers"] == [{"url": f"{HOST}/stac"}]
     assert {"/", "/conformance", "/collections", "/search", "/queryables"} < set(told["paths"])
     assert "conf" not in told["components"]["schemas"]["SearchPostRequest"]["properties"]
+
+
+async def test_the_description_has_the_bounds_of_limit(internal: AsyncClient) -> None:
+    for path in ("/stac/api", "/stac/openapi-3.0.json"):
+        told = (await internal.get(path)).json()
+        for name in ("/search", "/collections", "/collections/{collection_id}/items"):
+            (limit,) = [each["schema"] for each in told["paths"][name]["get"]["parameters"] if each["name"] == "limit"]
+            assert (limit["minimum"], limit["maximum"], limit["default"]) == (1, 1000, 10)
+        assert "1000" in told["components"]["schemas"]["SearchPostRequest"]["properties"]["limit"]["description"]
 
 
 async def test_queryables_are_a_schema(internal: AsyncClient) -> None:

@@ -105,7 +105,8 @@ async def test_a_table_is_seen_when_it_is_approved_and_its_copy_when_it_is_expor
     ):
         item = (await clients[audience].get(f"/stac/collections/{zone}/items/{ITEM}")).json()
         assert {key: asset["href"] for key, asset in item["assets"].items()} == {
-            "geoparquet": f"urn:graticule:blob:{path}"
+            "geoparquet": f"urn:graticule:blob:{path}",
+            "features": f"{FEATURES}/download.geojson",
         }
         links = {link["rel"].rpartition("/")[2]: link["href"] for link in item["links"]}
         assert links["tilejson"] == f"{FEATURES}/tiles/WebMercatorQuad/tilejson.json"
@@ -118,13 +119,17 @@ async def test_a_table_is_seen_when_it_is_approved_and_its_copy_when_it_is_expor
 async def test_without_files_the_asset_leads_to_the_features(mode: str, query: str, copy: int) -> None:
     item = _items({})[copy]
     served = served_item(item, ItemVersion(ASSET, 1, mode), "https://maps.test/data/stac/")
-    assert served["assets"] == {
-        "features": {
-            "href": f"https://maps.test/data/features/{ASSET}/collections/features/items{query}",
-            "type": "application/geo+json",
-            "roles": ["data"],
-        }
+    download = {
+        "href": f"https://maps.test/data/features/{ASSET}/collections/features/download.geojson{query}",
+        "type": "application/geo+json",
+        "roles": ["data"],
     }
+    assert served["assets"] == {"features": {**download, "title": "All features (GeoJSON)"}}
+    # An item of an older release leads to the first page.
+    older = {**item, "assets": {"features": {**download, "href": f"/features/{ASSET}/collections/features/items"}}}
+    for whole in (True, False):
+        led = served_item(older, ItemVersion(ASSET, 1, mode), "https://maps.test/data/stac/", whole=whole)
+        assert led["assets"]["features"]["href"] == download["href"]
     assert_valid(served)
     hidden = served_item(item, None, "https://maps.test/data/stac/")
     assert (hidden["assets"], [link["rel"] for link in hidden["links"]]) == ({}, ["collection"])

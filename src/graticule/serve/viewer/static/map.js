@@ -1,7 +1,7 @@
 // A map of one TileJSON document. The page names it, and the kind of its tiles, in attributes of #map.
 // `data-state` of the page tells how things stand: loading, idle (all that is in sight is drawn) or error.
 
-import { Map as MapLibre, NavigationControl, Popup, ScaleControl } from "./maplibre/maplibre-gl.mjs";
+import { addProtocol, Map as MapLibre, NavigationControl, Popup, ScaleControl } from "./maplibre/maplibre-gl.mjs";
 
 const COLOURS = {
   light: { background: "#eceff1", fill: "#1f6fb2", line: "#0d4474" },
@@ -9,6 +9,8 @@ const COLOURS = {
 };
 const WORLD = [-180, -85, 180, 85];
 const MOST_FEATURES_SHOWN = 10;
+const MERGED_COUNT = "graticule:count"; // of a shape that stands for several features
+const COUNTED = "counted"; // the protocol by which vector tiles are fetched: their headers have counts
 
 const page = document.documentElement;
 const container = document.getElementById("map");
@@ -40,7 +42,10 @@ async function show(kind, address) {
   addControls(map, tilejson.attribution);
   paintWith(map, layers);
   watch(map);
-  if (kind === "vector") tellFeatures(map, layers.map((layer) => layer.id));
+  if (kind === "vector") {
+    tellFeatures(map, layers.map((layer) => layer.id));
+    tellCounts(map, tilejson);
+  }
 }
 
 async function read(address) {
@@ -53,7 +58,7 @@ async function read(address) {
 // What is drawn
 
 function source(kind, tilejson, bounds) {
-  const tiles = tilejson.tiles.map(onThisHost);
+  const tiles = tilejson.tiles.map(onThisHost).map((address) => (kind === "vector" ? counted(address) : address));
   const { minzoom = 0, maxzoom = 22 } = tilejson;
   const described = { type: kind, tiles, minzoom, maxzoom };
   // MapLibre takes the bounds of a source for a box in one world; data across the antimeridian are in two.
@@ -80,15 +85,22 @@ function unwrapped(bounds) {
 
 function vectorLayers(tilejson) {
   const names = tilejson.vector_layers?.map((layer) => layer.id) ?? ["features"];
+  const [isArea, isLine, isPoint] = ["Polygon", "LineString", "Point"].map((type) => ["==", ["geometry-type"], type]);
+  const isMerged = ["has", MERGED_COUNT];
+  const isItself = ["!", isMerged];
+  // Merged shapes are pixels: they have no outline, and look like a feature of which little more is seen.
   return names.flatMap((name) => [
-    vectorLayer(name, "fill", ["==", "$type", "Polygon"], { "fill-opacity": 0.45 }),
-    vectorLayer(name, "line", ["in", "$type", "Polygon", "LineString"], { "line-width": 1.25 }),
-    vectorLayer(name, "circle", ["==", "$type", "Point"], { "circle-radius": 5, "circle-stroke-width": 1.25 }),
+    vectorLayer(name, "fill", ["all", isArea, isItself], { "fill-opacity": 0.45 }),
+    vectorLayer(name, "merged fill", ["all", isArea, isMerged], { "fill-opacity": 0.7 }),
+    vectorLayer(name, "line", ["any", isLine, ["all", isArea, isItself]], { "line-width": 1.25 }),
+    vectorLayer(name, "merged circle", ["all", isPoint, isMerged], { "circle-radius": 1 }),
+    vectorLayer(name, "circle", ["all", isPoint, isItself], { "circle-radius": 5, "circle-stroke-width": 1.25 }),
   ]);
 }
 
-function vectorLayer(name, type, filter, paint) {
-  return { id: `${name} ${type}`, type, source: "asset", "source-layer": name, filter, paint };
+function vectorLayer(name, kind, filter, paint) {
+  const type = kind.replace("merged ", "");
+  return { id: `${name} ${kind}`, type, source: "asset", "source-layer": name, filter, paint };
 }
 
 function paintWith(map, layers) {
@@ -102,6 +114,7 @@ function paintWith(map, layers) {
     map.setPaintProperty("background", "background-color", background);
     for (const { id, type } of layers) {
       for (const [name, colour] of Object.entries(properties[type] ?? {})) map.setPaintProperty(id, name, colour);
+      if (id.endsWith(" merged fill")) map.setPaintProperty(id, "fill-color", line);
     }
   };
   map.once("style.load", paint);
@@ -160,6 +173,7 @@ function described(features) {
 }
 
 function propertyList(properties) {
+  if (MERGED_COUNT in properties) return textElement("p", mergedText(properties[MERGED_COUNT]));
   const entries = Object.entries(properties);
   if (entries.length === 0) return textElement("p", "This feature has no properties.");
   const list = document.createElement("dl");
@@ -167,10 +181,61 @@ function propertyList(properties) {
   return list;
 }
 
+function mergedText(count) {
+  if (count === 0) return "Features that are too small to be shown individually at this zoom.";
+  const features = count === 1 ? "1 feature" : `${count.toLocaleString("en")} features`;
+  return `${features} too small to be shown individually at this zoom. Zoom in to see more.`;
+}
+
 function textElement(name, text) {
   const element = document.createElement(name);
   element.textContent = text;
   return element;
+}
+
+// How many of how many features are shown
+
+const countsOfTiles = new Map();
+
+function counted(address) {
+  return `${COUNTED}://${address}`;
+}
+
+addProtocol(COUNTED, async ({ url }, { signal }) => {
+  const address = url.slice(COUNTED.length + 3);
+  const answer = await fetch(address, { signal });
+  if (!answer.ok) throw Object.assign(new Error(`The server answered ${answer.status}.`), { status: answer.status });
+  const [z, x, y] = /\/(\d+)\/(\d+)\/(\d+)(?:\.\w+)?(?:\?|$)/.exec(address)?.slice(1).map(Number) ?? [];
+  const count = (name) => Number(answer.headers.get(`Graticule-Features-${name}`) ?? 0);
+  countsOfTiles.set(`${z}/${x}/${y}`, { z, x, y, shown: count("Shown"), merged: count("Merged"), total: count("Total") });
+  return { data: await answer.arrayBuffer() };
+});
+
+function tellCounts(map, { minzoom = 0, maxzoom = 22, feature_count: all = Infinity }) {
+  const element = document.getElementById("counts");
+  map.on("idle", () => {
+    const zoom = Math.min(Math.max(Math.floor(map.getZoom()), minzoom), maxzoom);
+    const tiles = [...countsOfTiles.values()].filter((tile) => tile.z === zoom && isInSight(tile, map.getBounds()));
+    const sum = (name) => tiles.reduce((before, tile) => before + tile[name], 0);
+    const [merged, total] = [sum("merged"), Math.min(sum("total"), all)]; // those on an edge are in two tiles
+    const hidden = sum("total") - sum("shown") - merged;
+    element.textContent = countText(Math.max(total - merged - hidden, 0), merged, hidden, total);
+    element.hidden = merged + hidden === 0;
+  });
+}
+
+function isInSight({ z, x, y }, bounds) {
+  const size = 2 ** z;
+  const row = (latitude) => (0.5 - Math.asinh(Math.tan((latitude * Math.PI) / 180)) / (2 * Math.PI)) * size;
+  const [west, east] = [bounds.getWest(), bounds.getEast()].map((longitude) => (longitude / 360 + 0.5) * size);
+  const worlds = Math.floor((east - x) / size) - Math.ceil((west - x - 1) / size) + 1; // that show it
+  return worlds > 0 && row(bounds.getNorth()) < y + 1 && row(bounds.getSouth()) > y;
+}
+
+function countText(shown, merged, hidden, total) {
+  const [one, two, three, four] = [shown, total, merged, hidden].map((count) => count.toLocaleString("en"));
+  const others = [merged && `${three} are merged into shapes`, hidden && `${four} are not shown`].filter(Boolean);
+  return `${one} of ${two} features in view are shown individually; ${others.join(", ")}. Zoom in to see more.`;
 }
 
 // How things stand
