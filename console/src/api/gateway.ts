@@ -1734,7 +1734,7 @@ export interface components {
             created_at: string;
         };
         /** @enum {string} */
-        graticule__core__validation__Severity: "reject" | "fix";
+        graticule__core__validation__Severity: "reject" | "fix" | "warning" | "info";
         graticule__dag__problems__Problem: {
             file: string;
             line: number | null;
@@ -3108,5 +3108,5 @@ export const submissionFormAnyOf1Clearance_levelAnyOf0Values: ReadonlyArray<Extr
     clearance_level: unknown;
 }>["clearance_level"]> = ["ouo", "public"];
 export const urlModeValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["UrlMode"]> = ["latest_only", "all_versions"];
-export const graticule__core__validation__SeverityValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["graticule__core__validation__Severity"]> = ["reject", "fix"];
+export const graticule__core__validation__SeverityValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["graticule__core__validation__Severity"]> = ["reject", "fix", "warning", "info"];
 export const graticule__dag__problems__SeverityValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["graticule__dag__problems__Severity"]> = ["error", "warning"];

@@ -6,7 +6,7 @@ import { useEffect, useImperativeHandle, useMemo, useRef, type ReactNode, type R
 import { map as texts } from '../texts/map'
 import { useBase } from './base'
 import type { Bbox } from './bbox'
-import { useDrawing, useFault, useFit, useMapIn, useMoves, usePicking, useStanding } from './behaviour'
+import { useCounts, useDrawing, useFault, useFit, useMapIn, useMoves, usePicking, useStanding } from './behaviour'
 import type { KeptCamera, Properties } from './behaviour'
 import { MapControls } from './MapControls'
 import { NOTHING, together, type Overlay } from './overlay'
@@ -54,6 +54,7 @@ export function MapFrame({ label, drawing, extent, camera, isBare = false, ref, 
   useMoves(map, heard.onMove)
   const zoomToExtent = useFit(map, extent, camera)
   const fault = useFault(map, overlay)
+  const counts = useCounts(map, overlay.counted)
   const { onMap } = heard
   useEffect(() => onMap?.(map), [map, onMap])
   useImperativeHandle(ref, () => ({ zoomToExtent }), [zoomToExtent])
@@ -65,6 +66,11 @@ export function MapFrame({ label, drawing, extent, camera, isBare = false, ref, 
       {fault !== null && (
         <p className="map-fault" role="status">
           {texts.fault(fault)}
+        </p>
+      )}
+      {counts !== null && (
+        <p className="map-counts" role="status">
+          {counts}
         </p>
       )}
       {children}

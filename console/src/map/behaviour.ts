@@ -5,8 +5,9 @@ import { useCallback, useEffect, useRef, useState, type RefObject } from 'react'
 
 import { map as texts } from '../texts/map'
 import { onMap, rolled, type Bbox } from './bbox'
+import { countsInView, countText } from './counts'
 import { MapLibre, ScaleControl } from './engine'
-import { draw, NOTHING, type Overlay } from './overlay'
+import { draw, NOTHING, type CountedTiles, type Overlay } from './overlay'
 
 /** The properties of a feature. */
 export type Properties = Record<string, unknown>
@@ -94,6 +95,23 @@ export function useFault(map: Map | null, overlay: Overlay): string | null {
     return () => subscription?.unsubscribe()
   }, [map, overlay])
   return fault
+}
+
+/** Tells how many of how many features in view are shown, once all of them are drawn; null when all are. */
+export function useCounts(map: Map | null, tiles: CountedTiles | undefined): string | null {
+  const [told, setTold] = useState<string | null>(null)
+  useEffect(() => {
+    setTold(null)
+    if (map === null || tiles === undefined) return
+    const tell = () => {
+      const zoom = Math.min(Math.max(Math.floor(map.getZoom()), tiles.minzoom), tiles.maxzoom)
+      const counts = countsInView(tiles.tiles, { zoom, bounds: map.getBounds().toArray().flat() })
+      setTold(countText(counts, tiles.featureCount))
+    }
+    const subscription = map.on('idle', tell)
+    return () => subscription.unsubscribe()
+  }, [map, tiles])
+  return told
 }
 
 interface Picking {

@@ -3,9 +3,12 @@
 import 'maplibre-gl/dist/maplibre-gl.css'
 import './map.css'
 
-import { setWorkerUrl } from 'maplibre-gl'
+import { addProtocol, setWorkerUrl } from 'maplibre-gl'
 import workerUrl from 'maplibre-gl/dist/maplibre-gl-worker.mjs?worker&url'
 
+import { fetchCounted, PROTOCOL } from './counts'
+
 setWorkerUrl(workerUrl)
+addProtocol(PROTOCOL, ({ url }, { signal }) => fetchCounted(url, signal))
 
 export { Map as MapLibre, ScaleControl } from 'maplibre-gl'

@@ -10,6 +10,7 @@ import { Loading, Notice } from '../ui/notices'
 
 export { asBbox, type Bbox } from './bbox'
 export type { KeptCamera, Properties } from './behaviour'
+export { MERGED_COUNT } from './counts'
 export type { Extent } from './extents'
 export { featureOverlay, rasterOverlay } from './layers'
 export type { Drawing, MapHandle } from './MapFrame'

@@ -1,11 +1,18 @@
 /** How the data of a version are drawn: rasters, and features of all shapes. */
 
-import type { FilterSpecification } from 'maplibre-gl'
+import type { ExpressionSpecification, FilterSpecification } from 'maplibre-gl'
 
 import { inOneWorld, type Bbox } from './bbox'
+import { counted, MERGED_COUNT } from './counts'
 import { together, type Overlay } from './overlay'
 import type { Palette } from './palette'
 import { withParameters, type TileSet } from './services'
+
+const IS_AREA: ExpressionSpecification = ['==', ['geometry-type'], 'Polygon']
+const IS_LINE: ExpressionSpecification = ['==', ['geometry-type'], 'LineString']
+const IS_POINT: ExpressionSpecification = ['==', ['geometry-type'], 'Point']
+const IS_MERGED: ExpressionSpecification = ['has', MERGED_COUNT]
+const IS_ITSELF: ExpressionSpecification = ['!', IS_MERGED]
 
 export interface RasterLook {
   /** What the services are told of the picture: `bidx`, `rescale`, `colormap_name`. */
@@ -53,9 +60,10 @@ export function featureOverlay(tileSet: TileSet, look: FeatureLook, palette: Pal
     ...parts(tileSet, (source, limits) => {
       const layers = tileSet.layers.flatMap((name) => shapes(source, name, look, palette))
       return {
-        sources: { [source]: { type: 'vector', tiles: [tileSet.tiles], ...limits } },
+        sources: { [source]: { type: 'vector', tiles: [counted(tileSet.tiles)], ...limits } },
         layers,
         picked: layers.map((layer) => layer.id),
+        counted: tileSet,
       }
     }),
   )
@@ -73,31 +81,39 @@ function parts(tileSet: TileSet, drawn: (source: string, limits: Limits) => Over
   return inOneWorld(tileSet.bounds).map((bounds, place) => drawn(`${id} ${place}`, { minzoom, maxzoom, bounds }))
 }
 
+/** Merged shapes are pixels: they have no outline, and look like a feature of which little more is seen. */
 function shapes(source: string, name: string, look: FeatureLook, palette: Palette): Overlay['layers'] {
   const fill = look.colour ?? palette.feature
-  const of = (kind: string, filter: FilterSpecification) => ({
+  const line = look.colour ?? palette['feature-line']
+  const of = (kind: string, ...filter: ExpressionSpecification[]) => ({
     id: `${source} ${name} ${kind}`,
     source,
     'source-layer': name,
-    filter,
+    filter: ['all', ...filter] as FilterSpecification,
   })
   return [
     {
-      ...of('areas', ['==', ['geometry-type'], 'Polygon']),
+      ...of('areas', IS_AREA, IS_ITSELF),
       type: 'fill',
       paint: { 'fill-color': fill, 'fill-opacity': 0.5 * look.opacity },
     },
     {
-      ...of('lines', ['!=', ['geometry-type'], 'Point']),
-      type: 'line',
-      paint: {
-        'line-color': look.colour ?? palette['feature-line'],
-        'line-width': 1.25,
-        'line-opacity': look.opacity,
-      },
+      ...of('merged areas', IS_AREA, IS_MERGED),
+      type: 'fill',
+      paint: { 'fill-color': line, 'fill-opacity': 0.7 * look.opacity },
     },
     {
-      ...of('points', ['==', ['geometry-type'], 'Point']),
+      ...of('lines', ['any', IS_LINE, ['all', IS_AREA, IS_ITSELF]]),
+      type: 'line',
+      paint: { 'line-color': line, 'line-width': 1.25, 'line-opacity': look.opacity },
+    },
+    {
+      ...of('merged points', IS_POINT, IS_MERGED),
+      type: 'circle',
+      paint: { 'circle-color': fill, 'circle-radius': 1, 'circle-opacity': look.opacity },
+    },
+    {
+      ...of('points', IS_POINT, IS_ITSELF),
       type: 'circle',
       paint: {
         'circle-color': fill,

@@ -17,6 +17,16 @@ export interface Overlay {
   layers: LayerSpecification[]
   /** The layers whose features can be picked. */
   picked?: string[]
+  /** The tiles whose features are counted. */
+  counted?: CountedTiles
+}
+
+export interface CountedTiles {
+  tiles: string
+  minzoom: number
+  maxzoom: number
+  /** How many features there are; null when that is not known. */
+  featureCount: number | null
 }
 
 export const NOTHING: Overlay = { sources: {}, layers: [] }
@@ -26,6 +36,7 @@ export function together(...overlays: Overlay[]): Overlay {
     sources: Object.assign({}, ...overlays.map((overlay) => overlay.sources)),
     layers: overlays.flatMap((overlay) => overlay.layers),
     picked: overlays.flatMap((overlay) => overlay.picked ?? []),
+    counted: overlays.find((overlay) => overlay.counted)?.counted,
   }
 }
 

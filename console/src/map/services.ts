@@ -71,6 +71,8 @@ export interface TileSet {
   frame: Feature
   /** The layers in vector tiles. */
   layers: string[]
+  /** How many features the tiles are made of; null when that is not known. */
+  featureCount: number | null
 }
 
 interface TileJson {
@@ -81,6 +83,7 @@ interface TileJson {
   /** Across the antimeridian, where `bounds` go around the earth. */
   data_bounds?: number[]
   vector_layers?: { id: string }[]
+  feature_count?: number
 }
 
 const WORLD: Bbox = [-180, -85, 180, 85]
@@ -100,6 +103,7 @@ export async function readTileSet(place: Place, dataType: DataType, signal?: Abo
     bounds,
     frame: outline(bounds),
     layers: (told.vector_layers ?? []).map((layer) => layer.id),
+    featureCount: told.feature_count ?? null,
   }
 }
 

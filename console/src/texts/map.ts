@@ -9,6 +9,17 @@ export const map = {
   coastlines: 'Coastlines: Natural Earth',
   noWebGl: 'This browser does not draw maps: WebGL 2 is missing or turned off.',
   broken: 'The map could not be loaded. Load the page again.',
+  answered: (status: number) => `The server answered ${status}.`,
+  counts: (shown: number, total: number, merged: number, hidden: number) => {
+    const others = [
+      merged > 0 && `${merged.toLocaleString('en')} are merged into shapes`,
+      hidden > 0 && `${hidden.toLocaleString('en')} are not shown`,
+    ].filter(Boolean)
+    const [one, two] = [shown.toLocaleString('en'), total.toLocaleString('en')]
+    return `${one} of ${two} features in view are shown individually; ${others.join(', ')}. Zoom in to see more.`
+  },
+  merged: (count: number) =>
+    `${count > 0 ? count.toLocaleString('en') : 'Some'} features here are too small to be shown individually. Zoom in.`,
   fault: (message: string) => `The map is not complete: ${message}`,
   foreign: (address: string) => `This is no address of the services: ${address}`,
   twoFingers: 'Use two fingers to move the map.',

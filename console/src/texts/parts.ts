@@ -3,9 +3,10 @@
 export const parts = {
   validation: {
     title: 'Validation',
-    none: 'There is no report on the file that was sent.',
-    noFindings: 'Nothing was found in the file that was sent.',
-    outcomes: { ok: 'Good', fix: 'Repaired', reject: 'Unusable' },
+    none: 'There is no validation report for this file.',
+    noFindings: 'The file needed no changes.',
+    outcomes: { ok: 'Good', fix: 'Repaired', reject: 'Rejected' },
+    severities: { reject: 'Rejected', fix: 'Repaired', warning: 'Warning', info: 'Info' },
   },
   overtaken: {
     title: 'Nothing was changed. So it stands now; what you have said is kept.',

@@ -72,6 +72,7 @@ const tileSet = (id: string, bounds: Bbox): TileSet => ({
   bounds,
   frame: outline(bounds),
   layers: ['features'],
+  featureCount: null,
 })
 
 const HERE = tileSet('here', [1, 2, 3, 4])
@@ -150,7 +151,7 @@ test('features of every shape can be picked, and rasters cannot', () => {
     picked,
     layers.map(({ id }) => id),
   )
-  assert.equal(new Set(picked).size, 6)
+  assert.equal(new Set(picked).size, 10)
   assert.deepEqual(together(BASE, raster(HERE)).picked, [])
   assert.deepEqual(together(BASE, extents(null)).picked, ['extents', 'small extents'])
 })

@@ -1,6 +1,7 @@
 import { useEffect, useRef, type KeyboardEvent } from 'react'
 
-import type { Properties } from '../../map'
+import { MERGED_COUNT, type Properties } from '../../map'
+import { map as mapTexts } from '../../texts/map'
 import { review as texts } from '../../texts/review'
 import { shared } from '../../texts/shared'
 import { Button } from '../../ui/Button'
@@ -28,9 +29,13 @@ export function PickedFeatures({ features, onClose }: { features: Properties[]; 
           {shared.close}
         </Button>
       </header>
-      {features.slice(0, MOST_SHOWN).map((properties, place) => (
-        <KeyValues key={place} items={Object.entries(properties).map(([name, value]) => [name, String(value)])} />
-      ))}
+      {features.slice(0, MOST_SHOWN).map((properties, place) =>
+        MERGED_COUNT in properties ? (
+          <p key={place}>{mapTexts.merged(Number(properties[MERGED_COUNT]))}</p>
+        ) : (
+          <KeyValues key={place} items={Object.entries(properties).map(([name, value]) => [name, String(value)])} />
+        ),
+      )}
       {left > 0 && <p className="soft">{texts.map.more(left)}</p>}
     </section>
   )
