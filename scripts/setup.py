@@ -80,6 +80,7 @@ def main(arguments: Sequence[str]) -> int:
                 each.result()
             if FOR_TESTS in arguments:
                 bring_browser()
+                bring_gdal_tools()
     except SetupError as error:
         warn(str(error))
         return 1
@@ -500,6 +501,16 @@ def bring_browser() -> None:
         return
     try:
         install_package("chromium", "there is no browser, so the tests of pages are left out")
+    except SetupError as error:
+        warn(str(error))
+
+
+def bring_gdal_tools() -> None:
+    """Install GDAL's command line, whose files the tests read, where there is none; without it, they are left out."""
+    if shutil.which("gdal_translate"):
+        return
+    try:
+        install_package("gdal-bin", "there is no gdal_translate, so the tests of its files are left out")
     except SetupError as error:
         warn(str(error))
 

@@ -538,7 +538,7 @@ def test_a_browser_is_installed_for_tests_only(
     assert setup.main([]) == 0
     assert installed == []
     assert setup.main(["--for-tests", str(checkout / ".venv")]) == 0
-    assert installed == ([] if browser else ["chromium"])
+    assert installed == ([] if browser else ["chromium"]) + ["gdal-bin"]
 
 
 @pytest.mark.parametrize("step", NPM_FOLDERS)
@@ -572,3 +572,5 @@ def test_the_tests_are_run_without_a_browser_that_cannot_be_installed(
     Debian(None, status=100).inhabit(monkeypatch)
     setup.bring_browser()
     assert "apt-get install chromium" in capsys.readouterr().err
+    setup.bring_gdal_tools()
+    assert "apt-get install gdal-bin" in capsys.readouterr().err

@@ -13,6 +13,7 @@ from starlette.responses import StreamingResponse
 from graticule.config import Settings
 from graticule.core.errors import Unavailable
 from graticule.core.permissions import Caller, Deed
+from graticule.core.tile_counts import COUNT_HEADERS
 from graticule.gateway.proxy import SENT_BACK, Passage, PassedOn, TheProxy
 from graticule.http.callers import Uncounted, ensure_allowed
 from graticule.http.parts import part
@@ -53,7 +54,7 @@ def passage_to_services(settings: Settings) -> Passage:
         SERVE,
         PREFIX,
         SENT_ON,
-        (*SENT_BACK, "cache-control"),
+        (*SENT_BACK, "cache-control", *COUNT_HEADERS),
         sign=None if tokens is None else tokens.sign,
         on_refusal="Set GRATICULE_SERVE_KEY to the same value for the gateway and for the services.",
         endless=False,

@@ -32,6 +32,7 @@ mount --types tmpfs --options mode=0755 tmpfs {home}
 mkdir --parents {python}
 mount --bind {scratch}/python {python}
 """
+CHECKOUT = Path(__file__).resolve().parents[3]
 READ_ONLY = """
 cut --delimiter=' ' --fields=5 /proc/self/mountinfo | while read -r place; do
     mount --options remount,bind,ro "$place" 2>/dev/null || true
@@ -60,11 +61,26 @@ def _script(folder: Path, opt: Path | None, writable: Mapping[str, Path]) -> str
         *(f"mount --bind {source} {place}" for place, source in writable.items() if place != "/tmp"),
         READ_ONLY,
         # Last: the folders of the tests are in the one of the machine.
-        f"mount --bind {writable['/tmp']} /tmp" if "/tmp" in writable else "",
+        *(_mount_tmp(writable["/tmp"]) if "/tmp" in writable else ()),
         *(f"mount --options remount,bind,rw {place}" for place in writable),
         'exec "$@"',
     ]
     return "\n".join(lines)
+
+
+def _mount_tmp(folder: Path) -> list[str]:
+    """Return what mounts a folder over /tmp; a checkout below it, where the programs are, stays visible."""
+    mount = f"mount --bind {folder} /tmp"
+    if not CHECKOUT.is_relative_to("/tmp"):
+        return [mount]
+    (folder / CHECKOUT.relative_to("/tmp")).mkdir(parents=True, exist_ok=True)
+    checkout = shlex.quote(str(CHECKOUT))
+    return [f"mount --bind {checkout} /mnt", mount, f"mount --bind /mnt {checkout}"]
+
+
+def files_left(tmp: Path) -> list[Path]:
+    """Return what a process left in its /tmp; the place of a checkout that is below /tmp is not its own."""
+    return [each for each in tmp.iterdir() if not CHECKOUT.is_relative_to(Path("/tmp") / each.name)]
 
 
 def volume(folder: Path) -> Path:

@@ -18,7 +18,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.json import Jsonb
 from tests.conftest import HOME_VARIABLE, TestDatabase
 from tests.e2e.eventually import eventually
-from tests.integration.deploy.container import DATA, as_root, command, require_root, running, volume
+from tests.integration.deploy.container import DATA, as_root, command, files_left, require_root, running, volume
 from tests.rasters import make_raster
 from tests.unit.deploy.containerfile import Stage, environment, last, stages, words
 from tests.unit.docs.pages import code, page, table
@@ -170,7 +170,7 @@ def test_the_gateway_of_the_image_gets_ready_and_ends_by_sigterm(
         assert "<!doctype html>" in httpx.get(f"http://127.0.0.1:{port}/", headers={"Accept": "text/html"}).text
         assert gateway.terminate() == 0
     assert "Traceback" not in gateway.log
-    assert list(tmp.iterdir()) == []
+    assert files_left(tmp) == []
 
 
 TASK = """
@@ -201,7 +201,7 @@ def test_a_worker_makes_a_cog_where_it_can_write_to_its_places_alone(tmp_path: P
             assert status == "completed", f"{error}\n{worker.log}"
             assert worker.terminate() == 0
     assert [each.name for each in storage.rglob("*.tif")] == ["dem.tif", "dem.tif"]
-    assert list(tmp.iterdir()) == []
+    assert files_left(tmp) == []
 
 
 def _ended(connection: psycopg.Connection) -> tuple[str, str | None] | None:
