@@ -34,6 +34,7 @@ _log = get_logger(__name__)
 JOBS_PER_STEP: Final = 50
 STEPS_AT_ONCE: Final = 2  # while one waits for the database, the other decides
 REAP_EVERY_SECONDS: Final = 2.0
+LATE_RESULT_SECONDS: Final = 1.0  # longer than it takes to write results
 
 
 class OrchestratorLoop:
@@ -255,6 +256,8 @@ class OrchestratorLoop:
                 self._wake(WakeReason.TAKEN_OVER, job_id)
             self._tell_of_tasks()
             await self._look_around()
+            # A result that was being written meanwhile is announced to the former owner only.
+            asyncio.get_running_loop().call_later(LATE_RESULT_SECONDS, self._look.set)
 
     async def _reap(self) -> None:
         """Give what silent workers and orchestrators hold to others, whoever owns the jobs."""

@@ -13,13 +13,13 @@ from tests.integration.services.engine import DONE, SENT, flow
 
 from graticule.core import backoff
 from graticule.core.errors import Unavailable
-from graticule.core.ids import JobId, OwnerId
+from graticule.core.ids import JobId, OwnerId, WorkerId
 from graticule.core.models import Orchestrator
-from graticule.core.states import JobStatus
+from graticule.core.states import JobStatus, ResultStatus
 from graticule.orchestrator.membership import CERTAIN_SECONDS, MOST_UNEVEN, Membership, new_owner_id
 from graticule.repositories.ownership import OwnershipRepository
 from graticule.repositories.processes import OrchestratorRepository
-from graticule.repositories.tasks import ClaimedTask
+from graticule.repositories.tasks import ClaimedTask, Delivery, FinishedTask, TaskRepository
 from graticule.services.jobs import Submission
 from graticule.services.step_reading import Wake
 
@@ -106,6 +106,26 @@ async def test_a_result_that_came_between_two_owners_is_not_lost(
     await first.report(await first.task_of(job_id, "a"), output="between")
     async with second.running():
         await until(lambda: is_done(second, job_id, "a"))
+
+
+async def test_a_result_that_is_committed_after_the_job_changed_hands_is_found(new_instance: NewInstance) -> None:
+    """Its notification goes to the owner that its statement saw: here to none."""
+    first, second = new_instance(CHAIN), new_instance(CHAIN)
+    async with first.running():
+        job_id = await first.submit()
+    await first.claim()
+    (task,) = await first.tasks(job_id, None)
+    finished = FinishedTask(Delivery(task.task_id, task.delivery_count), ResultStatus.COMPLETED, output='"late"')
+    async with second.running():
+        async with first.pool.connection() as connection, connection.transaction():
+            assert await TaskRepository(connection).finish(WorkerId("worker-1"), [finished])
+            await until(lambda: is_taken(second, job_id))
+        await until(lambda: is_done(second, job_id, "a"))
+
+
+async def is_taken(instance: Instance, job_id: JobId) -> bool:
+    """The job has a new owner, which has looked at it."""
+    return any(job_id in batch for batch in instance.batches) and not instance.loop._inbox._held
 
 
 async def is_done(instance: Instance, job_id: JobId, node_id: str) -> bool:
