@@ -57,7 +57,7 @@ class System:
 
 @cache
 def epsg_codes() -> list[str]:
-    """Name the projected CRSs of EPSG that are in force."""
+    """Return the projected CRSs of EPSG without deprecated ones, which GDAL replaces when it reads or writes them."""
     return [f"EPSG:{code}" for code in sorted(map(int, _codes("EPSG")))]
 
 
