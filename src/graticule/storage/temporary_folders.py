@@ -18,14 +18,17 @@ _locks: Final[dict[Path, int]] = {}
 
 def new_folder() -> Path:
     """Make a folder of this process."""
-    while True:
+    while True:  # until it is locked before another process takes it for a lost one
         folder = Path(tempfile.mkdtemp(prefix=PREFIX))
-        lock = os.open(folder, os.O_RDONLY)
+        try:
+            lock = os.open(folder, os.O_RDONLY)
+        except FileNotFoundError:
+            continue
         fcntl.flock(lock, fcntl.LOCK_EX)
         if folder.exists():
             _locks[folder] = lock
             return folder
-        os.close(lock)  # it was taken for a lost one before it was locked
+        os.close(lock)
 
 
 def remove_folder(folder: Path) -> None:

@@ -133,8 +133,8 @@ class ChildProcess:
     @classmethod
     async def start(cls, settings: ChildSettings) -> "ChildProcess":
         """Start a process and wait until it can take a task."""
-        ours, theirs = socket.socketpair()
         folder = new_folder()
+        ours, theirs = socket.socketpair()
         try:
             with theirs:
                 process = await _spawn(theirs.fileno(), folder)

@@ -235,7 +235,9 @@ def _task_times(trace: list[dict[str, Any]]) -> list[float]:
     events = [event for event in trace if event["ph"] == "X" and (event["pid"], event["tid"]) in threads]
     ours = [event["ts"] for event in events if "DevTools" in _sender(event)]
     tasks = [event for event in events if event["name"] == "ThreadControllerImpl::RunTask"]
-    return [task["tdur"] / 1000 for task in tasks if not any(0 <= at - task["ts"] <= task["dur"] for at in ours)]
+    undisturbed = [task for task in tasks if not any(0 <= at - task["ts"] <= task["dur"] for at in ours)]
+    # A task that began before the trace has no time of its thread.
+    return [task.get("tdur", task["dur"]) / 1000 for task in undisturbed]
 
 
 def _sender(event: dict[str, Any]) -> str:

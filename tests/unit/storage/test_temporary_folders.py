@@ -39,3 +39,14 @@ def test_what_killed_processes_left_is_removed_and_nothing_else(
     assert not used.exists()
     remove_folder(ours)
     assert not ours.exists()
+
+
+def test_a_folder_that_is_removed_before_it_is_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    made = iter([tmp_path / "removed", kept])
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda prefix: str(next(made)))
+    assert new_folder() == kept
+    remove_folder(kept)
