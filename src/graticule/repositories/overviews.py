@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hashlib import md5
 from typing import Any, ClassVar, Final
 
-from psycopg import errors, sql
+from psycopg import ProgrammingError, errors, sql
 
 from graticule.core.errors import GraticuleError, InvalidInput
 from graticule.core.ids import JobId
@@ -86,9 +86,12 @@ class OverviewBuilder:
         self._source = source
         self._sizes = RowSizes(0, 0, 0, 0, 0)
 
-    async def begin(self) -> bool:
-        """Lock and measure the table; False when it needs no overview."""
+    async def lock(self) -> None:
+        """Let nobody else make this overview, or drop its table, until the transaction ends."""
         await self._run("lock_overview", job_id=self._job_id, timeout=STATEMENT_TIMEOUT, memory=WORK_MEMORY)
+
+    async def measure(self) -> bool:
+        """Measure the table; False when it needs no overview."""
         sizes = [f"pg_column_size({sql.Identifier(name).as_string()})" for name in self._source.attributes]
         attribute_bytes = " + ".join(["0", *(f"coalesce({size}, 0)" for size in sizes)])
         found = await self._run("measure_rows", attribute_bytes=sql.SQL(attribute_bytes))
@@ -114,12 +117,14 @@ class OverviewBuilder:
                 max_bytes=MAX_LIVE_GEOMETRY_BYTES,
                 max_zoom_by_bytes=MAX_ZOOM_BY_BYTES,
             )
-            count = (await self._run("count_dense", overview=self._name("overview"), zoom=zoom))["found"]
+            count = (await self._run("count_dense", zoom=zoom))["found"]
             if not count:
                 await self._run("drop", table=self._members(zoom))
                 break
             await self._run("index_members", members=self._members(zoom), zoom=sql.Literal(zoom))
             found.append(count)
+        if not found:
+            await self._run("drop", table=self._name("overview"))
         return found
 
     def fid_ranges(self) -> Iterator[tuple[int, int]]:
@@ -162,7 +167,7 @@ class OverviewBuilder:
     async def dense_tiles(self, zoom: int) -> list[tuple[int, int]]:
         """Return the tiles of a zoom that are to be prepared."""
         with domain_errors("read the tiles to prepare"):
-            statement = self._composed("dense_tiles", overview=self._name("overview"))
+            statement = self._composed("dense_tiles")
             rows = await (await self._connection.execute(statement, {"zoom": zoom})).fetchall()
         return [(row["x"], row["y"]) for row in rows]
 
@@ -204,7 +209,6 @@ class OverviewBuilder:
             "members": members,
             "level": self._level(zoom),
             "left_out": left_out,
-            "overview": self._name("overview"),
             "cell": sql.Literal(TILE_RESOLUTION // TILE_PIXELS),
             "layer": sql.Literal(LAYER),
             "resolution": sql.Literal(TILE_RESOLUTION),
@@ -213,7 +217,6 @@ class OverviewBuilder:
     def _parents(self, zoom: int) -> dict[str, sql.Composable]:
         return {
             "members": self._members(zoom),
-            "overview": self._name("overview"),
             "zoom": sql.Literal(zoom),
             "tiles": sql.Literal(2.0 ** (zoom + 1)),
             "margin": sql.Literal(TILE_BUFFER / TILE_RESOLUTION),
@@ -251,6 +254,7 @@ class OverviewBuilder:
                 cursor = await self._connection.execute(self._composed(query, **names), values or None)
                 return (await cursor.fetchone() or {}) if cursor.description else {}
         except GraticuleError as error:
-            if isinstance(error, InvalidInput) or isinstance(error.__cause__, errors.InternalError_):
+            is_permanent = isinstance(error.__cause__, errors.InternalError_ | ProgrammingError)
+            if isinstance(error, InvalidInput) or is_permanent:
                 raise OverviewFailed(error.message, detail=error.detail) from error
             raise

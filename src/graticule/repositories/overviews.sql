@@ -101,12 +101,13 @@ FROM (
                floor(v0 * pixels)::int AS y0, floor(v1 * pixels)::int AS y1,
                floor((u0 + u1) / 2 * pixels)::int AS middle_x, floor((v0 + v1) / 2 * pixels)::int AS middle_y
         FROM (
-            SELECT box.fid, box.dimension, zoom, (512 << zoom)::float8 AS pixels, u0, v0, u1, v1,
-                   CASE WHEN size > 0 THEN ST_Transform(feature.{geometry}, 3857) END AS shape
+            SELECT box.fid, box.dimension, merging.zoom, (512 << merging.zoom)::float8 AS pixels,
+                   box.u0, box.v0, box.u1, box.v1,
+                   CASE WHEN box.size > 0 THEN ST_Transform(feature.{geometry}, 3857) END AS shape
             FROM {boxes} AS box
             JOIN {table} AS feature ON feature.{feature_id} = box.fid
-            CROSS JOIN LATERAL (SELECT least(merge_zoom, {zoom})) AS merging (zoom)
-            WHERE box.fid >= %(first)s AND box.fid < %(after)s AND merge_zoom >= 0
+            CROSS JOIN LATERAL (SELECT least(box.merge_zoom, {zoom})) AS merging (zoom)
+            WHERE box.fid >= %(first)s AND box.fid < %(after)s AND box.merge_zoom >= 0
             OFFSET 0
         ) AS placed
         OFFSET 0
@@ -197,7 +198,7 @@ WITH runs AS MATERIALIZED (
     SELECT {no_attributes} merged, geom FROM blocks
 )
 UPDATE {overview}
-SET mvt = (SELECT ST_AsMVT(written, {layer}, {resolution}, 'geom') FROM written),
+SET mvt = (SELECT ST_AsMVT("graticule:row", {layer}, {resolution}, 'geom') FROM written AS "graticule:row"),
     shown = (SELECT count(*) FROM drawn WHERE geom IS NOT NULL),
     merged = (SELECT coalesce(sum(merged), 0) FROM lines)
 WHERE z = {zoom} AND x = {x} AND y = {y}
@@ -213,12 +214,12 @@ FROM (
            CASE WHEN is_small THEN greatest(floor(v0 * pixels)::int, {y} << 9) ELSE middle_y END AS y0,
            CASE WHEN is_small THEN least(floor(v1 * pixels)::int, ({y} << 9) + 511) ELSE middle_y END AS y1
     FROM (
-        SELECT dimension, u0, v0, u1, v1, pixels, ST_Transform(feature.{geometry}, 3857) AS shape,
-               size * pixels <= {small} AS is_small,
-               least(greatest(floor((u0 + u1) / 2 * pixels)::int, {x} << 9), ({x} << 9) + 511) AS middle_x,
-               least(greatest(floor((v0 + v1) / 2 * pixels)::int, {y} << 9), ({y} << 9) + 511) AS middle_y
+        SELECT smaller.*, ST_Transform(feature.{geometry}, 3857) AS shape
         FROM (
-            SELECT *, (512 << {zoom})::float8 AS pixels FROM {members}
+            SELECT fid, dimension, u0, v0, u1, v1, pixels, size * pixels <= {small} AS is_small,
+                   least(greatest(floor((u0 + u1) / 2 * pixels)::int, {x} << 9), ({x} << 9) + 511) AS middle_x,
+                   least(greatest(floor((v0 + v1) / 2 * pixels)::int, {y} << 9), ({y} << 9) + 511) AS middle_y
+            FROM {members} CROSS JOIN (SELECT (512 << {zoom})::float8) AS grid (pixels)
             WHERE x = {x} AND y = {y} AND merge_zoom < {zoom} AND is_inside
             ORDER BY size DESC, fid OFFSET {limit}
         ) AS smaller

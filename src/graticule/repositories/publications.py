@@ -152,7 +152,7 @@ class PublicTables:
 
     async def _make(self, name: str, comment: str, key: Sequence[str], geometries: Sequence[str]) -> None:
         """Fill a table aside, of which nobody sees anything before the end, and put it in its place then."""
-        aside = sql.Identifier(COPIES, f"making_{md5(name.encode(), usedforsecurity=False).hexdigest()}")
+        aside = _aside(name)
         await self._run("make_copy", copy=aside, original=sql.Identifier(ORIGINALS, name))
         await self._run("fill_copy", copy=aside, original=sql.Identifier(ORIGINALS, name))
         if key:
@@ -161,22 +161,26 @@ class PublicTables:
             await self._run("index_geometry", copy=aside, column=sql.Identifier(column))
         await self._run("analyze_copy", copy=aside)
         await self._run("comment_on_copy", copy=aside, comment=sql.Literal(comment))
+        has_overview = await self._copy_overview(name, comment)
         await self.drop([name])  # from here on, readers wait
         await self._run("name_copy", copy=aside, name=sql.Identifier(name))
-        await self._copy_overview(name, comment)
+        if has_overview:
+            tiles = overview_name(name)
+            await self._run("name_copy", copy=_aside(tiles), name=sql.Identifier(tiles))
 
-    async def _copy_overview(self, name: str, comment: str) -> None:
-        """Copy the prepared tiles of a table, if it has some."""
+    async def _copy_overview(self, name: str, comment: str) -> bool:
+        """Copy the prepared tiles of a table aside; False when it has none."""
         tiles = overview_name(name)
-        copy, original = sql.Identifier(COPIES, tiles), sql.Identifier(ORIGINALS, tiles)
+        copy, original = _aside(tiles), sql.Identifier(ORIGINALS, tiles)
         tables = {"overview": _quoted(ORIGINALS, tiles), "table": _quoted(ORIGINALS, name)}
         found = await self._row("find_overview", **tables) or {}
         if not found["is_current"]:
-            return
+            return False
         await self._run("make_copy", copy=copy, original=original)
         await self._run("fill_copy", copy=copy, original=original)
         await self._run("add_key", copy=copy, columns=sql.SQL("z, x, y"))
         await self._run("comment_on_copy", copy=copy, comment=sql.Literal(OVERVIEW_COMMENT + comment))
+        return True
 
     async def _size(self, name: str) -> int:
         state = await self._row("state_of_copy", table=_quoted(COPIES, name)) or {}
@@ -233,6 +237,11 @@ class PublishedItems:
     async def _rows(self, query: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
         with domain_errors(query.replace("_", " ")):
             return await (await self._connection.execute(QUERIES[query], parameters)).fetchall()
+
+
+def _aside(name: str) -> sql.Identifier:
+    """Name the table in which a copy is filled."""
+    return sql.Identifier(COPIES, f"making_{md5(name.encode(), usedforsecurity=False).hexdigest()}")
 
 
 def _quoted(schema: str, table: str) -> str:

@@ -285,10 +285,12 @@ async def _prepare_overview(ctx: HandlerContext, asked: Finalize) -> None:
     try:
         async with _database(ctx).connection() as connection, connection.transaction():
             tables = VectorRepository(connection, ctx.job_id)
+            builder = tables.overview_builder(asked.table)
+            await builder.lock()
             if await tables.has_overview():
                 return
             with span("postgis.overview", rows=asked.source.feature_count):
-                if await build_overview(tables.overview_builder(asked.table), report):
+                if await build_overview(builder, report):
                     await tables.keep_overview()
     except OverviewFailed as error:
         ctx.logger.warning("the tiles of many features could not be prepared", error=error.detail)

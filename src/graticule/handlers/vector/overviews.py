@@ -9,7 +9,7 @@ Report = Callable[[float, float], None]
 
 async def build_overview(builder: OverviewBuilder, report: Report) -> bool:
     """Build the overview of a table; False when it needs none. `report` may raise to stop it."""
-    if not await builder.begin():
+    if not await builder.measure():
         return False
     dense = await builder.find_dense_tiles()
     if not dense:
