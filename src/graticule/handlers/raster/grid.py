@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pyproj import Transformer
 from rasterio.crs import CRS
 from rasterio.vrt import WarpedVRT
-from rasterio.warp import calculate_default_transform
+from rasterio.warp import calculate_default_transform, transform
 
 from graticule.handlers.findings import Rejected
 from graticule.handlers.raster.pixels import Box
@@ -111,18 +111,21 @@ def _warped_grid(dataset: Any, target: CRS) -> OutputGrid:
     counted = CRS.from_string(f"{target.to_proj4()} +lon_wrap=180") if crosses else target
     with WarpedVRT(dataset, crs=counted, AREA_OF_INTEREST=_area_of_interest(dataset.crs)) as warped:
         grid = OutputGrid(target, warped.transform, warped.width, warped.height)
-    if crosses and extent is not None:
-        grid = _with_datum_shift(grid, extent)
+    if crosses:
+        grid = _with_datum_shift(grid, counted, dataset)
     return _kept_pixel(grid, counted, dataset) if 1 in {dataset.width, dataset.height} else grid
 
 
-def _with_datum_shift(grid: OutputGrid, extent: "_Extent") -> OutputGrid:
-    """Move a grid to where PROJ has its corner: degrees counted from 0 to 360 have no code, and GDAL no datum shift."""
-    east, north = extent.west - grid.transform.c, extent.north - grid.transform.f
-    is_near = max(abs(east), abs(north)) < MAX_DATUM_SHIFT
-    is_off = abs(east) > grid.transform.a / 2 or abs(north) > -grid.transform.e / 2
-    moved = Affine.translation(east, north) @ grid.transform
-    return replace(grid, transform=moved) if is_near and is_off else grid
+def _with_datum_shift(grid: OutputGrid, counted: CRS, dataset: Any) -> OutputGrid:
+    """Move a grid to where PROJ has it: degrees counted from 0 to 360 have no code, and GDAL no datum shift."""
+    xs, ys = applied(dataset.transform, np.array([dataset.width / 2]), np.array([dataset.height / 2]))
+    (gdal_longitude,), (gdal_latitude,) = transform(dataset.crs, counted, xs, ys)
+    to_target = Transformer.from_crs(crs_name(dataset.crs), crs_name(grid.crs), always_xy=True)
+    (longitude,), (latitude,) = to_target.transform(xs, ys)
+    east, north = math.remainder(longitude - gdal_longitude, TURN), latitude - gdal_latitude
+    if not max(abs(east), abs(north)) < MAX_DATUM_SHIFT:
+        return grid
+    return replace(grid, transform=Affine.translation(east, north) @ grid.transform)
 
 
 def _area_of_interest(crs: CRS) -> str:

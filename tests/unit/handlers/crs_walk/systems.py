@@ -18,7 +18,7 @@ from pyproj.exceptions import ProjError
 
 WGS84: Final = "EPSG:4326"
 HALF: Final = 1000.0  # metres: half of a side of a layer
-CLOSE_METRES: Final = 0.1  # there and back between datums, without heights
+CLOSE_METRES: Final = 0.3  # there and back between datums: Helmert transformations are not inverted exactly
 TRIED: Final = (0.5, 0.3, 0.7, 0.1, 0.9)  # of an area's width and height: the centre first
 EUROPE: Final = (0.0, 30.0, 20.0, 60.0)  # where CRSs for the world are walked: in their centre some are singular
 # Methods that rasterio's and pyproj's releases of PROJ understand differently.
