@@ -106,7 +106,7 @@ export function useCounts(map: Map | null, tiles: CountedTiles | undefined): str
     const tell = () => {
       const zoom = Math.min(Math.max(Math.floor(map.getZoom()), tiles.minzoom), tiles.maxzoom)
       const counts = countsInView(tiles.tiles, { zoom, bounds: map.getBounds().toArray().flat() })
-      setTold(countText(counts, tiles.featureCount))
+      setTold(map.getZoom() < tiles.minzoom ? null : countText(counts, tiles.featureCount))
     }
     const subscription = map.on('idle', tell)
     return () => subscription.unsubscribe()

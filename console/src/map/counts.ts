@@ -10,6 +10,7 @@ export const PROTOCOL = 'counted'
 export interface TileCounts {
   shown: number
   merged: number
+  /** Infinity where there are too many to be counted. */
   total: number
 }
 
@@ -31,8 +32,8 @@ export async function fetchCounted(url: string, signal: AbortSignal): Promise<{ 
 }
 
 function readCounts(headers: Headers): TileCounts {
-  const count = (name: string) => Number(headers.get(`Graticule-Features-${name}`) ?? 0)
-  return { shown: count('Shown'), merged: count('Merged'), total: count('Total') }
+  const count = (name: string, otherwise: number) => Number(headers.get(`Graticule-Features-${name}`) ?? otherwise)
+  return { shown: count('Shown', 0), merged: count('Merged', 0), total: count('Total', Infinity) }
 }
 
 export function keep(address: string, counts: TileCounts): void {
@@ -72,6 +73,7 @@ function isInView(zoom: number, x: number, y: number, [west, south, east, north]
 export function countText({ shown, merged, total }: TileCounts, all: number | null): string | null {
   const hidden = total - shown - merged
   if (merged + hidden === 0) return null
+  if (hidden === Infinity) return texts.uncounted
   const inView = Math.min(total, all ?? total)
   return texts.counts(Math.max(0, inView - merged - hidden), inView, merged, hidden)
 }

@@ -12,14 +12,17 @@ export const map = {
   answered: (status: number) => `The server answered ${status}.`,
   counts: (shown: number, total: number, merged: number, hidden: number) => {
     const others = [
-      merged > 0 && `${merged.toLocaleString('en')} are merged into shapes`,
-      hidden > 0 && `${hidden.toLocaleString('en')} are not shown`,
+      merged > 0 && (merged === 1 ? '1 is merged into a shape' : `${merged.toLocaleString('en')} are merged into shapes`),
+      hidden > 0 && `${hidden.toLocaleString('en')} ${hidden === 1 ? 'is' : 'are'} not shown`,
     ].filter(Boolean)
     const [one, two] = [shown.toLocaleString('en'), total.toLocaleString('en')]
     return `${one} of ${two} features in view are shown individually; ${others.join(', ')}. Zoom in to see more.`
   },
-  merged: (count: number) =>
-    `${count > 0 ? count.toLocaleString('en') : 'Some'} features here are too small to be shown individually. Zoom in.`,
+  uncounted: 'Only some of the features in view are shown. Zoom in to see more.',
+  merged: (count: number) => {
+    const features = count === 0 ? 'Some features are' : count === 1 ? '1 feature is' : `${count.toLocaleString('en')} features are`
+    return `${features} merged here. Zoom in to see more.`
+  },
   fault: (message: string) => `The map is not complete: ${message}`,
   foreign: (address: string) => `This is no address of the services: ${address}`,
   twoFingers: 'Use two fingers to move the map.',

@@ -29,6 +29,14 @@ test('what is not shown is told, and nothing when all is shown', () => {
     countText({ shown: 10_000, merged: 0, total: 12_000 }, null),
     '10,000 of 12,000 features in view are shown individually; 2,000 are not shown. Zoom in to see more.',
   )
+  assert.equal(
+    countText({ shown: 9, merged: 1, total: 11 }, null),
+    '9 of 11 features in view are shown individually; 1 is merged into a shape, 1 is not shown. Zoom in to see more.',
+  )
+  assert.equal(
+    countText({ shown: 10_000, merged: 0, total: Infinity }, null),
+    'Only some of the features in view are shown. Zoom in to see more.',
+  )
 })
 
 test('tiles are fetched by a protocol that reads their headers', () => {

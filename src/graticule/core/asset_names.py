@@ -14,7 +14,8 @@ SHORTEST_PREFIX: Final = 8
 LONGEST_SLUG: Final = 40
 LONGEST_TABLE_NAME: Final = 63
 PUBLIC_COLLECTION: Final = "-public"  # after a collection's id: the copies for the public have one of their own
-_UNIQUE: Final = re.compile(r"(-[0-9a-f]{8,32}(-v[0-9]+)?(-r[0-9]+)?)?(-public)?$")  # what makes an id unique
+# What makes an id unique: the hash of an item, or of a collection; eight digits in the latter may be a date.
+_UNIQUE: Final = re.compile(r"(-[0-9a-f]{8,32}-v[0-9]+(-r[0-9]+)?|-(?=[0-9]*[a-f])[0-9a-f]{8,32})?(-public)?$")
 RefValue = str | int
 
 

@@ -29,11 +29,6 @@ def encode(value: Any, *, default: Any = None, option: int | None = None) -> byt
         return orjson.dumps(narrowed, default=default, option=option)
 
 
-def encode_text(value: Any) -> str:
-    """Write a value as JSON, as text."""
-    return encode(value).decode()
-
-
 def decode(text: bytes | bytearray | memoryview | str) -> Any:
     """Read JSON; `ValueError` if it is none."""
     return orjson.loads(text)

@@ -1,7 +1,7 @@
 """Tables of features as they are served: what they are made of, their rows by page, and tiles of them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from psycopg import sql
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 TILE_GEOMETRY: Final = "geom"  # the column of a tile's rows that holds the shape
 BYTES: Final = "served_bytes"  # the column of a page's rows that tells their size, with that of all before
+MAX_COUNT_SECONDS: Final = 3.0  # that a tile waits to say how many features there are
 PACKED: Final = frozenset({"text", "bytea", "json", "jsonb"})  # types of which a row may hold a packed value
 
 Extent = tuple[float, float, float, float]
@@ -56,6 +57,7 @@ class Selection:
     order: Sequence[str]
     conditions: Sequence[str] = ()
     values: Sequence[Any] = field(default_factory=tuple)
+    counted: str = "true"  # a condition on the rows that are counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ class ServedTile:
     content: bytes
     shown: int
     merged: int
-    total: int
+    total: int | None  # None: more than are shown, too many to be counted
 
 
 class ServedTableRepository:
@@ -130,15 +132,27 @@ class ServedTableRepository:
         row = await self._connection.fetchrow(statement, zoom, x, y)
         return row and ServedTile(row["mvt"], row["shown"], row["merged"], row["shown"] + row["merged"])
 
-    async def tile(self, selection: Selection, bound: Bound) -> ServedTile:
-        """Make a vector tile of a selection, one of whose columns is the shape as a tile has it."""
+    async def tile(self, selection: Selection, bound: Bound, max_bytes: int) -> ServedTile:
+        """Make a vector tile of a selection, one of whose columns is the shape as a tile has it.
+
+        One that would be too large has as many features as fit.
+        """
         made = await self._live_tile(selection, bound)
-        statement = self.queries["count_some"].format(**_rows_of(selection), limit=bound.rows + 1)
-        found = int(await self._connection.fetchval(statement, *selection.values))
-        if found <= made["rows"]:
-            return ServedTile(made["content"], made["shown"], 0, made["shown"])
-        total = found if found <= bound.rows else await self.count(selection)
+        while len(made["content"]) > max_bytes and made["rows"] > 1:
+            rows = int(0.9 * made["rows"] * max_bytes / len(made["content"])) or 1
+            made = await self._live_tile(selection, replace(bound, rows=rows))
+        statement = self.queries["count_some"].format(**_rows_of(selection), limit=made["rows"] + 1)
+        is_whole = await self._connection.fetchval(statement, *selection.values) <= made["rows"]
+        total = made["shown"] if is_whole else await self._total(selection)
         return ServedTile(made["content"], made["shown"], 0, total)
+
+    async def _total(self, selection: Selection) -> int | None:
+        conditions = [*selection.conditions, selection.counted]
+        statement = self.queries["count"].format(**_rows_of(replace(selection, conditions=conditions)))
+        try:
+            return int(await self._connection.fetchval(statement, *selection.values, timeout=MAX_COUNT_SECONDS))
+        except TimeoutError:
+            return None
 
     async def _live_tile(self, selection: Selection, bound: Bound) -> Any:
         statement = self.queries["tile"].format(

@@ -59,9 +59,9 @@ WHERE place = 1 OR bytes <= {most_written};
 SELECT (served_row).*, bytes AS served_bytes FROM ({written}) AS page;
 
 -- name: tile
--- The order makes a tile of too many features the same each time.
+-- The order makes a tile of too many features the same each time. Those beyond its edges are not counted.
 SELECT ST_AsMVT(served_row, {layer}, {resolution}, {geometry}) AS content, count(*) AS rows,
-       count((served_row).{shape}) AS shown
+       count(*) FILTER (WHERE (served_row).{shape} && ST_MakeEnvelope(0, 0, {resolution}, {resolution})) AS shown
 FROM ({written}) AS written;
 
 -- name: count_some

@@ -12,6 +12,7 @@ from graticule.core.errors import TooSlow, Unavailable
 
 LONGEST_QUERY: Final = 8192
 WAITING_FOR_EACH: Final = 16  # requests that may wait for each one that is worked on
+MIN_BYTES_PER_SECOND: Final = 16 * 1024  # of an answer in parts: who reads more slowly holds a place for too long
 
 
 def default_concurrency() -> int:
@@ -58,7 +59,8 @@ class Capacity:
 class Bounded:
     """Runs an application at one of the places of a capacity, and gives up after a time.
 
-    A large answer that is sent in parts may take longer, as long as each part is taken in that time.
+    A large answer that is sent in parts may take longer, as long as each part is taken in that time, and all of them at
+    a reasonable speed.
 
     A thread that reads pixels cannot be stopped from outside. So who asked is told, and the place is free again when
     the thread has come to its end: never more are at work than there are places.
@@ -87,7 +89,7 @@ class Bounded:
 
     async def _wait(self, work: "asyncio.Future[None]", muted: "_Muted", until: float) -> None:
         loop = asyncio.get_running_loop()
-        while not work.done() and (left := max(until, muted.sent_at + self._seconds) - loop.time()) > 0:
+        while not work.done() and (left := max(until, self._until_next_part(muted, until)) - loop.time()) > 0:
             try:
                 await asyncio.wait({work}, timeout=left)
             except asyncio.CancelledError:
@@ -99,6 +101,9 @@ class Bounded:
         muted.mute()
         work.cancel()
         raise _too_slow(self._seconds)
+
+    def _until_next_part(self, muted: "_Muted", until: float) -> float:
+        return min(muted.sent_at + self._seconds, until + muted.sent_bytes / MIN_BYTES_PER_SECOND)
 
     def _ended(self, work: "asyncio.Future[None]") -> None:
         self._capacity.give_back()
@@ -112,12 +117,14 @@ class _Muted:
     def __init__(self, send: Send) -> None:
         self._send: Send | None = send
         self.sent_at = -math.inf  # when a part of an answer was taken, and more are to come
+        self.sent_bytes = 0
 
     async def send(self, message: Message) -> None:
         if self._send is not None:
             await self._send(message)
             if message.get("more_body"):
                 self.sent_at = asyncio.get_running_loop().time()
+                self.sent_bytes += len(message["body"])
 
     def mute(self) -> None:
         self._send = None

@@ -66,9 +66,9 @@ def add_description(
 def description_links(to: Addresses, path: str = OPENAPI_PATH) -> list[Link]:
     """Return the links to the descriptions; 3.0 comes first: many clients read the first and no other."""
     return [
-        to.link("service-desc", OPENAPI_30_PATH, OPENAPI_30, "The API in OpenAPI 3.0"),
-        to.link("service-desc", path, OPENAPI_31, "The API in OpenAPI 3.1"),
-        to.link("service-doc", API_PAGE_PATH, HTML, "The API, for people"),
+        to.link("service-desc", OPENAPI_30_PATH, OPENAPI_30, "API definition (OpenAPI 3.0)"),
+        to.link("service-desc", path, OPENAPI_31, "API definition (OpenAPI 3.1)"),
+        to.link("service-doc", API_PAGE_PATH, HTML, "API documentation (HTML)"),
     ]
 
 

@@ -129,6 +129,8 @@ def test_names_are_readable(revision: int, table: str, item: str) -> None:
         ("ddh-floods-depth-1a2b3c4d", "ddh floods depth"),
         ("ddh-floods-depth-1a2b3c4d-public", "ddh floods depth"),
         ("direct-bronze", "direct bronze"),
+        ("survey-20240101", "survey 20240101"),
+        ("survey-20240101-12345678-v0", "survey 20240101"),
         ("1a2b3c4d", "1a2b3c4d"),
     ],
 )

@@ -100,14 +100,14 @@ async def test_an_error_of_the_work_is_raised_and_leaves_no_place_taken() -> Non
 class Sender:
     """An application that sends parts of an answer at a pace."""
 
-    def __init__(self, parts: int, pause: float) -> None:
-        self._parts, self._pause = parts, pause
+    def __init__(self, parts: int, pause: float, size: int = 16 * 1024) -> None:
+        self._parts, self._pause, self._size = parts, pause, size
 
     async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         for _ in range(self._parts):
             await asyncio.sleep(self._pause)
-            await send({"type": "http.response.body", "body": b"x", "more_body": True})
+            await send({"type": "http.response.body", "body": b"x" * self._size, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 
 
@@ -119,3 +119,7 @@ async def test_an_answer_in_parts_may_take_longer_as_long_as_it_goes_on() -> Non
     with pytest.raises(TooSlow):
         await Bounded(Sender(parts=2, pause=0.6), capacity, 0.25)(SCOPE, receive, stuck)
     assert len(stuck) == 1
+    slow = Sent()
+    with pytest.raises(TooSlow):
+        await Bounded(Sender(parts=1000, pause=0.05, size=10), capacity, 0.25)(SCOPE, receive, slow)
+    assert 1 < len(slow) < 20

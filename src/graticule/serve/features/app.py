@@ -53,6 +53,6 @@ def _with_parameters(path: dict[str, Any], columns: list[Document]) -> dict[str,
 def _column_parameter(column: ServedColumn) -> Document:
     described = {
         "schema": column_schema(column),
-        "description": f"Only features whose {column.title!r} has this value.",
+        "description": f"Only features whose `{column.title}` equals this value.",
     }
     return {"name": column.name, "in": "query", "required": False, **described}

@@ -30,7 +30,8 @@ _EPSG_NAME: Final = re.compile(
     r"(?:https?://www\.opengis\.net/def/crs/EPSG/[0-9.]+/|urn:ogc:def:crs:EPSG:[0-9.]*:|EPSG:)([1-9][0-9]{3,5})",
     re.IGNORECASE,
 )
-_CRS84_NAMES: Final = frozenset({CRS84, CRS84H, "OGC:CRS84", "OGC:CRS84h", "urn:ogc:def:crs:OGC:1.3:CRS84"})
+_CRS84_NAMES: Final = frozenset({CRS84, "OGC:CRS84", "urn:ogc:def:crs:OGC:1.3:CRS84"})
+_CRS84H_NAMES: Final = frozenset({CRS84H, "OGC:CRS84h"})
 _HALF_WAY_ROUND: Final = 180.0  # degrees from one point of an outline to the next: it went over the antimeridian
 _EDGE_POINTS: Final = 21  # of each side of a box: a straight line in one CRS is none in another
 
@@ -39,7 +40,7 @@ async def list_crs(request: Request, layer: Layer) -> list[str]:
     """Return the URIs of all CRSs that a layer can be had in; the default comes first."""
     if layer.geometry is None:
         return [CRS84]
-    heights = [CRS84H] if "Z" in (layer.geometry.geometry_type or "").upper() else []
+    heights = [CRS84H] if layer.has_heights else []
     return [CRS84, *heights, *(f"{_EPSG}{code}" for code in await _codes(request, layer))]
 
 
@@ -51,14 +52,13 @@ def storage_crs(layer: Layer) -> str:
 async def find_crs(request: Request, layer: Layer, name: str | None, parameter: str) -> FeatureCrs:
     """Return the CRS that a request names, or raise that the layer does not offer it."""
     if name is None or name in _CRS84_NAMES:
-        return (
-            DEFAULT_CRS if name is None or not name.endswith("h") else FeatureCrs(CRS84H, DEGREES, is_north_first=False)
-        )
+        return DEFAULT_CRS
+    if name in _CRS84H_NAMES and layer.has_heights:
+        return FeatureCrs(CRS84H, DEGREES, is_north_first=False)
     found = _EPSG_NAME.fullmatch(name)
     if found is None or layer.geometry is None or int(found[1]) not in await _codes(request, layer):
-        raise FilterError(
-            f"{parameter}: {name[:100]!r} is not offered for this layer. Its collection lists in `crs` which ones are."
-        )
+        told = f"{parameter}: {name[:100]!r} is not supported for this layer."
+        raise FilterError(f"{told} The collection lists the supported CRSs in `crs`.")
     code = int(found[1])
     return FeatureCrs(f"{_EPSG}{code}", code, is_north_first=is_north_first(code))
 
@@ -84,7 +84,7 @@ async def _codes(request: Request, layer: Layer) -> list[int]:
         async with request.app.state.pool.acquire() as connection:
             known = await ServedTableRepository(connection).known_srids()
         request.app.state.known_srids = known
-    around = _codes_around(layer.bounds)
+    around = _codes_around(layer.extent or layer.bounds)
     common = [DEGREES, layer.srid, *((WEB_MERCATOR,) if WEB_MERCATOR in around else ())]
     return list(dict.fromkeys([*common, *(code for code in around if code in known)]))
 
@@ -118,7 +118,9 @@ def clip_box(box: Box, layer: Layer, crs: FeatureCrs) -> Box | None:
     """Cut a box to where a layer is, so that no corner lies outside of the CRS's domain; None if it is elsewhere."""
     if layer.extent is None:
         return box
-    west, south, east, north = _transformer(DEGREES, crs.srid).transform_bounds(*layer.bounds)
+    west, south, east, north = _transformer(DEGREES, crs.srid).transform_bounds(*layer.extent)
+    if west > east:  # across the antimeridian, in degrees
+        return box
     across, up = 0.01 * (east - west) + 1e-3, 0.01 * (north - south) + 1e-3
     around = west - across, south - up, east + across, north + up
     if not all(map(math.isfinite, around)):
@@ -138,7 +140,7 @@ def box_outline(box: Box, crs: FeatureCrs, srid: int) -> str | None:
     ring.append(ring[0])
     xs, ys = _transformer(crs.srid, srid).transform([x for x, _ in ring], [y for _, y in ring])
     if not all(map(math.isfinite, (*xs, *ys))):
-        raise FilterError("The box lies where its CRS has no coordinates.")
+        raise FilterError("The bbox is outside the area where its CRS is defined.")
     if srid == DEGREES and any(abs(x - following) > _HALF_WAY_ROUND for x, following in pairwise(xs)):
         return None
     return f"POLYGON(({', '.join(f'{x!r} {y!r}' for x, y in zip(xs, ys, strict=True))}))"

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from graticule.core.errors import Unavailable
 from graticule.repositories.served_tables import BYTES, Bound, Selection, ServedTableRepository
@@ -43,13 +44,12 @@ async def download(
     shown = Shown(layer, Format.GEOJSON, chosen_properties(layer, properties), layer.geometry)
     headers = {"Content-Disposition": 'attachment; filename="features.geojson"', **shown.crs.content_crs}
     if getattr(request.state, "is_head", False):
-        return Response(media_type=GEOJSON, headers=headers)
-    places = _places(request)
-    if places.locked():
-        raise Unavailable(f"{MAX_DOWNLOADS} downloads are running already.", hint="Try again in a few minutes.")
+        head = Response(media_type=GEOJSON, headers=headers)
+        del head.headers["content-length"]  # nobody knows it yet
+        return head
     pages = _Pages(request, shown, conditions)
     first = await pages.read()  # what is wrong with the request is answered as such
-    return StreamingResponse(_stream(pages, first, places), media_type=GEOJSON, headers=headers)
+    return _Download(_places(request), _stream(pages, first), headers)
 
 
 def _places(request: Request) -> asyncio.Semaphore:
@@ -58,6 +58,21 @@ def _places(request: Request) -> asyncio.Semaphore:
         state.downloads = asyncio.Semaphore(MAX_DOWNLOADS)
     places: asyncio.Semaphore = state.downloads
     return places
+
+
+class _Download(StreamingResponse):
+    """A file that is written while it is sent, at one of a few places."""
+
+    def __init__(self, places: asyncio.Semaphore, content: AsyncIterator[bytes], headers: dict[str, str]) -> None:
+        super().__init__(content, media_type=GEOJSON, headers=headers)
+        self._places = places
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._places.locked():
+            told = f"Too many downloads are running (limit: {MAX_DOWNLOADS})."
+            raise Unavailable(told, hint="Try again in a few minutes.")
+        async with self._places:
+            await super().__call__(scope, receive, send)
 
 
 class _Pages:
@@ -90,14 +105,13 @@ class _Pages:
         return b",\n".join(dumps(self._shown.bare_feature(row)) for row in rows)
 
 
-async def _stream(pages: _Pages, rows: Sequence[Any], places: asyncio.Semaphore) -> AsyncIterator[bytes]:
-    async with places:
-        yield b'{"type":"FeatureCollection","features":[\n'
-        separator = b""
-        while rows:
-            content = separator + await pages.write(rows)
-            for start in range(0, len(content), CHUNK_BYTES):
-                yield content[start : start + CHUNK_BYTES]
-            separator = b",\n"
-            rows = await pages.read()
-        yield b"\n]}\n"
+async def _stream(pages: _Pages, rows: Sequence[Any]) -> AsyncIterator[bytes]:
+    yield b'{"type":"FeatureCollection","features":[\n'
+    separator = b""
+    while rows:
+        content = separator + await pages.write(rows)
+        for start in range(0, len(content), CHUNK_BYTES):
+            yield content[start : start + CHUNK_BYTES]
+        separator = b",\n"
+        rows = await pages.read()
+    yield b"\n]}\n"

@@ -75,7 +75,7 @@ def checked_box(bounds: Any, crs: FeatureCrs = DEFAULT_CRS) -> Box:
     if south > north:
         raise FilterError("The south of a box must not lie north of its north.")
     if west > east and crs.srid != DEGREES:
-        raise FilterError("The west of a box must not lie east of its east.")
+        raise FilterError("The west side of a bbox must not be east of its east side in this CRS.")
     return float(west), float(south), float(east), float(north)
 
 

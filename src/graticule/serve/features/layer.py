@@ -55,6 +55,11 @@ class Layer:
         return (self.geometry and self.geometry.srid) or DEGREES
 
     @property
+    def has_heights(self) -> bool:
+        """Whether its coordinates have a third dimension."""
+        return "Z" in ((self.geometry and self.geometry.geometry_type) or "").upper()
+
+    @property
     def bounds(self) -> Box:
         """Where it is, for those who cannot have west > east: all the way round when it crosses the antimeridian."""
         if self.extent is None:

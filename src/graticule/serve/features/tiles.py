@@ -182,7 +182,8 @@ async def tile(
         if made is None:
             made = await _live_tile(repository, _tile_selection(conditions, shown, grid_name, at), shown.limit)
     counts = {SHOWN_HEADER: made.shown, MERGED_HEADER: made.merged, TOTAL_HEADER: made.total}
-    return Response(made.content, media_type=TILE, headers={name: str(count) for name, count in counts.items()})
+    headers = {name: str(count) for name, count in counts.items() if count is not None}
+    return Response(made.content, media_type=TILE, headers=headers)
 
 
 def _is_prepared(conditions: Conditions, shown: TileShown, grid_name: str) -> bool:
@@ -192,15 +193,9 @@ def _is_prepared(conditions: Conditions, shown: TileShown, grid_name: str) -> bo
 
 
 async def _live_tile(repository: ServedTableRepository, selection: Selection | None, limit: int) -> ServedTile:
-    """Make a tile now; one that would be too large has as many features as fit."""
     if selection is None:
         return ServedTile(b"", 0, 0, 0)
-    while True:
-        bound = Bound(limit, read=MOST_READ_FOR_A_TILE, written=MOST_BYTES)
-        made = await repository.tile(selection, bound)
-        if len(made.content) <= MAX_TILE_BYTES or made.shown <= 1:
-            return made
-        limit = int(0.9 * made.shown * MAX_TILE_BYTES / len(made.content)) or 1
+    return await repository.tile(selection, Bound(limit, MOST_READ_FOR_A_TILE, MOST_BYTES), MAX_TILE_BYTES)
 
 
 def _tile_selection(conditions: Conditions, shown: TileShown, grid_name: str, at: Tile) -> Selection | None:
@@ -208,15 +203,15 @@ def _tile_selection(conditions: Conditions, shown: TileShown, grid_name: str, at
     layer, srid = conditions.layer, _srid(grid_name)
     edges = GRIDS[grid_name].xy_bounds(at)
     bounds = edges.left, edges.bottom, edges.right, edges.top
-    drawn_from = _with_buffer(bounds, grid_name)
-    near = drawn_from if layer.srid == srid else layer.projected(_in_degrees(drawn_from, srid))
+    near = _projected(layer, _with_buffer(bounds, grid_name), srid)
     if layer.geometry is None or near is None:
         return None
+    inside = _projected(layer, bounds, srid) or near
     conditions.sql.append(f"{layer.geometry.quoted} && {conditions.envelope(near, layer.srid)}")
     shape = _tile_shape(layer.geometry.quoted, shown.simplify)
     if layer.srid != srid:
         shape = f"ST_Transform({shape}, {srid:d})"
-    drawn = tile_geometry(shape, f"ST_MakeEnvelope({', '.join(f'{side:.17g}' for side in bounds)}, {srid:d})")
+    drawn = tile_geometry(shape, _envelope(bounds, srid))
     return Selection(
         layer.schema,
         layer.table,
@@ -225,7 +220,16 @@ def _tile_selection(conditions: Conditions, shown: TileShown, grid_name: str, at
         [layer.key.quoted],
         conditions.sql,
         conditions.parameters.values,
+        counted=f"{layer.geometry.quoted} && {_envelope(inside, layer.srid)}",
     )
+
+
+def _projected(layer: Layer, box: Box, srid: int) -> Box | None:
+    return box if layer.srid == srid else layer.projected(_in_degrees(box, srid))
+
+
+def _envelope(box: Box, srid: int) -> str:
+    return f"ST_MakeEnvelope({', '.join(f'{side:.17g}' for side in box)}, {srid:d})"
 
 
 def _with_buffer(bounds: Box, grid_name: str) -> Box:
@@ -305,7 +309,7 @@ async def tilejson(
         "vector_layers": [{"id": LAYER, "fields": fields, "minzoom": lowest, "maxzoom": highest}],
         "feature_count": count,
         "merged_below_zoom": merged_below,
-        "description": _described(count, merged_below),
+        "description": _described(count, merged_below, shown.limit),
     }
 
 
@@ -320,12 +324,14 @@ async def _count(request: Request, conditions: Conditions) -> int | None:
         return None
 
 
-def _described(count: int | None, merged_below: int | None) -> str | None:
-    if merged_below is None or count is None:
-        return None
+def _described(count: int | None, merged_below: int | None, limit: int) -> str | None:
+    if merged_below is None:
+        is_whole = count is not None and count <= limit
+        return None if is_whole else f"A tile shows at most {limit:,} features. Its headers say how many of how many."
+    features = "Many features" if count is None else f"{count:,} features"
     return (
-        f"{count:,} features. Below zoom {merged_below}, where there are too many in one place, only the larger ones "
-        f"are shown individually; the others are merged into shapes whose {COUNT!r} says how many they stand for."
+        f"{features}. Below zoom {merged_below}, where there are too many in one place, only the larger ones are shown "
+        f"individually; the others are merged into shapes whose {COUNT!r} says how many they stand for."
     )
 
 

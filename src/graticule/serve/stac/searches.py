@@ -23,7 +23,7 @@ from graticule.serve.stac.shapes import MOST_VERTICES, check_depth, checked_vert
 
 USUAL_LIMIT: Final = 10
 MOST_ITEMS: Final = 1000  # on a page; who asks for more gets a page of these
-LIMIT_DESCRIBED: Final = f"How many a page holds; a larger number than {MOST_ITEMS} is taken for that."
+LIMIT_DESCRIBED: Final = f"Maximum number of results per page. Values above {MOST_ITEMS} are treated as {MOST_ITEMS}."
 MOST_IDS: Final = 100
 LONGEST_ID: Final = 256
 MOST_FIELDS: Final = 100
@@ -153,7 +153,7 @@ def flat_box(box: Sequence[Any]) -> list[float]:
     if not (-180 <= west <= 180 and -180 <= east <= 180 and -90 <= south <= north <= 90):
         raise ValueError("A box has its west, south, east and north in degrees.")
     if bottom > top:
-        raise ValueError("The lowest height of a box must not be above its highest.")
+        raise ValueError("The minimum height of a bbox must not exceed its maximum height.")
     return [west, south, east, north]
 
 

@@ -34,10 +34,10 @@ def count_image(
     factors = [1.0 if keeps_units else _factor(band) for band in image.array]
     counted = evolve(image, array=_scaled(image.array, factors)) if set(factors) != {1.0} else image
     found = counted.statistics(**wanted, hist_options=histogram, coverage=coverage)
-    return {
-        name: _restored(statistics, factor, band)
-        for (name, statistics), factor, band in zip(found.items(), factors, image.array, strict=True)
-    }
+    bands = {
+        name: (factor, band) for name, factor, band in zip(image.band_names, factors, image.array, strict=True)
+    }  # the same band may have been asked for twice
+    return {name: _restored(statistics, *bands[name]) for name, statistics in found.items()}
 
 
 def _factor(band: np.ma.MaskedArray[Any, Any]) -> float:

@@ -51,6 +51,8 @@ async def test_a_collection_lists_what_it_can_be_had_in(client: httpx.AsyncClien
     assert swiss["storageCrs"] == f"{EPSG}2056"
     serving.served = served("islands_v1", bbox=(179.0, 0.0, -179.0, 0.0))
     assert (await crs_of(client))["crs"][:3] == [CRS84, f"{EPSG}4326", f"{EPSG}3857"]
+    serving.served = served("islands_v1", bbox=(170.0, -45.0, -175.0, -35.0))
+    assert f"{EPSG}4167" in (await crs_of(client))["crs"], "that of New Zealand"
     serving.served = served("islands_v1", bbox=(-180.0, -90.0, 180.0, 90.0))
     assert f"{EPSG}3857" not in (await crs_of(client))["crs"], "it has no poles"
     classes = (await client.get("/conformance")).json()["conformsTo"]

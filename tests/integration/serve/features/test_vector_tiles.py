@@ -14,6 +14,7 @@ from tests.integration.serve.features.test_features import BASE, refused
 from tests.integration.serve.followed import CRS84, follow, tile_within
 from tests.mvt import read_tile
 
+from graticule.repositories import served_tables
 from graticule.serve.tilesets import GRIDS
 
 TILES = "/collections/features/tiles"
@@ -139,7 +140,28 @@ async def test_a_tile_has_what_lies_just_beyond_its_edges(
         response = await client.get(f"{TILES}/{grid}/{tile}")
         found = features_of(response, tmp_path, with_buffer=True)
         assert [feature["fid"] for feature in found] == expected, table
-        assert 0 < len(features_of(response, tmp_path)) < len(expected)
+        inside = len(features_of(response, tmp_path))
+        assert 0 < inside < len(expected)
+        assert [response.headers[f"Graticule-Features-{name}"] for name in ("Shown", "Total")] == [str(inside)] * 2
+        cut = await client.get(f"{TILES}/{grid}/{tile}", params={"limit": len(expected) - 1})
+        assert int(cut.headers["Graticule-Features-Total"]) == pytest.approx(inside, abs=1), "one is on the edge"
+
+
+async def test_a_tile_is_answered_although_its_features_cannot_be_counted_in_time(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(served_tables, "MAX_COUNT_SECONDS", 1e-9)
+    tile = await client.get(f"{MERCATOR}/0/0/0", params={"limit": 10})
+    assert (tile.status_code, tile.headers["Graticule-Features-Shown"]) == (200, "10")
+    assert "Graticule-Features-Total" not in tile.headers
+    whole = await client.get(f"{MERCATOR}/0/0/0")
+    assert whole.headers["Graticule-Features-Total"] == str(COUNT)
+
+
+async def test_tilejson_says_when_a_tile_may_not_show_all(client: httpx.AsyncClient) -> None:
+    cut = (await client.get(f"{MERCATOR}/tilejson.json", params={"limit": 10})).json()
+    assert cut["description"] == "A tile shows at most 10 features. Its headers say how many of how many."
+    assert "description" not in (await client.get(f"{MERCATOR}/tilejson.json")).json()
 
 
 FLAT = {  # without area or length, around 11 degrees east and 41 degrees north

@@ -56,5 +56,10 @@ def test_ordinary_numbers_are_as_the_library_counts_them() -> None:
     }
 
 
+def test_a_band_may_be_asked_for_twice() -> None:
+    image = ImageData(np.ma.MaskedArray(np.array([[[1, 2]], [[1, 2]]], "uint8")), band_names=["b1", "b1"])
+    assert count_image(image, {}, {})["b1"].max == 2
+
+
 def test_a_range_is_given_in_the_units_of_the_raster() -> None:
     assert counted([1e30, 2e30, 3e30, 0], "float64", range=(0, 4e30)).histogram[1][-1] == 4e30

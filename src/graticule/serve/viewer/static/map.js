@@ -182,9 +182,9 @@ function propertyList(properties) {
 }
 
 function mergedText(count) {
-  if (count === 0) return "Features that are too small to be shown individually at this zoom.";
-  const features = count === 1 ? "1 feature" : `${count.toLocaleString("en")} features`;
-  return `${features} too small to be shown individually at this zoom. Zoom in to see more.`;
+  const features =
+    count === 0 ? "Some features are" : count === 1 ? "1 feature is" : `${count.toLocaleString("en")} features are`;
+  return `${features} merged here. Zoom in to see more.`;
 }
 
 function textElement(name, text) {
@@ -196,6 +196,7 @@ function textElement(name, text) {
 // How many of how many features are shown
 
 const countsOfTiles = new Map();
+const MAX_COUNTED_TILES = 2000;
 
 function counted(address) {
   return `${COUNTED}://${address}`;
@@ -206,8 +207,11 @@ addProtocol(COUNTED, async ({ url }, { signal }) => {
   const answer = await fetch(address, { signal });
   if (!answer.ok) throw Object.assign(new Error(`The server answered ${answer.status}.`), { status: answer.status });
   const [z, x, y] = /\/(\d+)\/(\d+)\/(\d+)(?:\.\w+)?(?:\?|$)/.exec(address)?.slice(1).map(Number) ?? [];
-  const count = (name) => Number(answer.headers.get(`Graticule-Features-${name}`) ?? 0);
-  countsOfTiles.set(`${z}/${x}/${y}`, { z, x, y, shown: count("Shown"), merged: count("Merged"), total: count("Total") });
+  const count = (name, otherwise = 0) => Number(answer.headers.get(`Graticule-Features-${name}`) ?? otherwise);
+  const total = count("Total", Infinity); // left out where there are too many to be counted
+  countsOfTiles.delete(`${z}/${x}/${y}`);
+  countsOfTiles.set(`${z}/${x}/${y}`, { z, x, y, shown: count("Shown"), merged: count("Merged"), total });
+  if (countsOfTiles.size > MAX_COUNTED_TILES) countsOfTiles.delete(countsOfTiles.keys().next().value);
   return { data: await answer.arrayBuffer() };
 });
 
@@ -220,7 +224,7 @@ function tellCounts(map, { minzoom = 0, maxzoom = 22, feature_count: all = Infin
     const [merged, total] = [sum("merged"), Math.min(sum("total"), all)]; // those on an edge are in two tiles
     const hidden = sum("total") - sum("shown") - merged;
     element.textContent = countText(Math.max(total - merged - hidden, 0), merged, hidden, total);
-    element.hidden = merged + hidden === 0;
+    element.hidden = merged + hidden === 0 || map.getZoom() < minzoom;
   });
 }
 
@@ -234,7 +238,11 @@ function isInSight({ z, x, y }, bounds) {
 
 function countText(shown, merged, hidden, total) {
   const [one, two, three, four] = [shown, total, merged, hidden].map((count) => count.toLocaleString("en"));
-  const others = [merged && `${three} are merged into shapes`, hidden && `${four} are not shown`].filter(Boolean);
+  if (hidden === Infinity) return "Only some of the features in view are shown. Zoom in to see more.";
+  const others = [
+    merged && (merged === 1 ? "1 is merged into a shape" : `${three} are merged into shapes`),
+    hidden && `${four} ${hidden === 1 ? "is" : "are"} not shown`,
+  ].filter(Boolean);
   return `${one} of ${two} features in view are shown individually; ${others.join(", ")}. Zoom in to see more.`;
 }
 
