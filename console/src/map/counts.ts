@@ -33,7 +33,8 @@ export async function fetchCounted(url: string, signal: AbortSignal): Promise<{ 
 
 function readCounts(headers: Headers): TileCounts {
   const count = (name: string, otherwise: number) => Number(headers.get(`Graticule-Features-${name}`) ?? otherwise)
-  return { shown: count('Shown', 0), merged: count('Merged', 0), total: count('Total', Infinity) }
+  const isCounted = headers.has('Graticule-Features-Shown')
+  return { shown: count('Shown', 0), merged: count('Merged', 0), total: count('Total', isCounted ? Infinity : 0) }
 }
 
 export function keep(address: string, counts: TileCounts): void {

@@ -208,7 +208,8 @@ addProtocol(COUNTED, async ({ url }, { signal }) => {
   if (!answer.ok) throw Object.assign(new Error(`The server answered ${answer.status}.`), { status: answer.status });
   const [z, x, y] = /\/(\d+)\/(\d+)\/(\d+)(?:\.\w+)?(?:\?|$)/.exec(address)?.slice(1).map(Number) ?? [];
   const count = (name, otherwise = 0) => Number(answer.headers.get(`Graticule-Features-${name}`) ?? otherwise);
-  const total = count("Total", Infinity); // left out where there are too many to be counted
+  const isCounted = answer.headers.has("Graticule-Features-Shown");
+  const total = count("Total", isCounted ? Infinity : 0); // left out where there are too many to be counted
   countsOfTiles.delete(`${z}/${x}/${y}`);
   countsOfTiles.set(`${z}/${x}/${y}`, { z, x, y, shown: count("Shown"), merged: count("Merged"), total });
   if (countsOfTiles.size > MAX_COUNTED_TILES) countsOfTiles.delete(countsOfTiles.keys().next().value);
