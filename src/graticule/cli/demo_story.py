@@ -172,7 +172,7 @@ async def _show_reject(cast: Cast, broken: Sent) -> None:
     report = (await cast.status(broken)).validation
     for finding in report.findings if report else ():
         warn(f"{broken.sample.file_name} was sent back: {finding.what} ({finding.code})")
-        say(f"The partner is told how to mend it: {finding.how_to_fix}")
+        say(f"The partner sees how to fix it: {finding.how_to_fix}")
 
 
 @asynccontextmanager
