@@ -284,6 +284,15 @@ def test_a_mapinfo_table_that_refers_to_others_is_rejected(
     assert desk.refusal(ZIP) == "not_a_table"
 
 
+@pytest.mark.parametrize("reference", ['"\\IsSeamless" = "TRUE"', 'create view "x" as', 'Open Table "/etc/passwd"'])
+def test_a_mapinfo_table_of_which_not_all_is_looked_at_is_rejected(desk: Desk, tmp_path: Path, reference: str) -> None:
+    files = mapinfo(tmp_path / "made", "tab")
+    padding = "".join(f'"\\p{number}" = "{"x" * 60}"\r\n' for number in range(1000))
+    metadata = f"begin_metadata\r\n{padding}{reference}\r\nend_metadata\r\n".encode()
+    desk.put(ZIP, archive({**files, "a.tab": files["a.tab"] + metadata}))
+    assert desk.refusal(ZIP) == "too_large_file"
+
+
 def test_a_mapinfo_table_without_its_parts_is_rejected(desk: Desk, tmp_path: Path) -> None:
     for ending, part in (("tab", "a.dat"), ("mif", "a.mid")):
         files = mapinfo(tmp_path / ending, ending)

@@ -178,7 +178,7 @@ class SourceFile:
         if kind is Kind.GEOPACKAGE:
             self._check_journals()
         elif kind is Kind.MAPINFO:
-            mapinfo.check_header(head)
+            mapinfo.check_header(head, is_whole=len(head) < HEAD_BYTES)
         elif kind in _CHECKS:
             limit = MAX_BYTES.get(kind)
             if limit is not None and self.state().size > limit:
