@@ -4,8 +4,6 @@ GDAL opens the file under a name of ours in an empty folder, with the drivers of
 beside it, and names in the file lead nowhere.
 """
 
-import mmap
-import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -36,21 +34,19 @@ from graticule.handlers.raster.file_kinds import (
     CONTAINERS,
     CONVERTED,
     ENVI,
-    ERDAS,
-    GEOPACKAGE,
     HDF5,
     HEAD_BYTES,
     NETCDF,
     TIFF,
     FileKind,
 )
-from graticule.handlers.raster.geopackage_tables import check_tables
 from graticule.handlers.raster.grid import OutputGrid, check_grid_size
 from graticule.handlers.raster.inspection import TAGS_TOLD, declared, pixel_bytes
 from graticule.handlers.raster.opening import GDAL_ERRORS, gdal_environment, open_raster, unreadable
 from graticule.handlers.raster.options import DEFAULT_CRS, Resampling, resolve_resampling
 from graticule.handlers.raster.pixels import Box
 from graticule.handlers.raster.raster_type import SampledValues, raster_type_of
+from graticule.handlers.raster.references import check_local_references
 from graticule.handlers.raster.sandbox import Conversion, ConversionRequest, Warping
 from graticule.handlers.raster.selection import SourceSelection
 from graticule.handlers.raster.sidecars import BandNotes, read_sidecars
@@ -64,7 +60,6 @@ LOOK_PIXELS: Final = 512  # on a side, that are looked at to find out what they 
 MAX_RAW_BYTES: Final = 64 * 1024**3
 CHUNK_BYTES: Final = 64 * 1024**2
 _TIFF_DATETIME: Final = "%Y:%m:%d %H:%M:%S"
-_EXTERNAL_PIXELS: Final = re.compile(rb"ExternalRasterDMS", re.IGNORECASE)
 _ENDINGS: Final = (".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".he5")
 _DEFAULT_ENDINGS: Final = {NETCDF: ".nc", HDF5: ".h5"}
 _KINDS: Final = {kind.name: kind for kind in ACCEPTED}
@@ -110,7 +105,7 @@ def convert(request: ConversionRequest, watch: Watch) -> Conversion:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="graticule-source-")))
         stack.enter_context(gdal_environment(CACHE_MB))
         name = _link(folder, request, kind)
-        _check_references(name, kind)
+        check_local_references(name, kind, request.sidecars.get(".hdr"), watch)
         with _open(name, kind) as container:
             chosen = containers.choose_raster(container, kind, name, request.selection.variable)
             dataset = container if chosen is None else stack.enter_context(_open(chosen.opened, kind))
@@ -134,24 +129,6 @@ def _link(folder: Path, request: ConversionRequest, kind: FileKind) -> str:
     if kind is ENVI:
         (folder / "source.hdr").symlink_to(request.sidecars[".hdr"])
     return str(name)
-
-
-def _check_references(name: str, kind: FileKind) -> None:
-    """Reject, before GDAL sees it, what leads to another file."""
-    if kind is HDF5:
-        from graticule.handlers.raster.hdf5_references import check_references  # noqa: PLC0415 - a heavy import
-
-        check_references(file_of(name))
-    if kind is ERDAS and _mentions(name, _EXTERNAL_PIXELS):
-        what = "Its pixels lie in another file (.ige)."
-        raise Rejected([finding(Code.REFERS_TO_OTHER_FILES, what, "ExternalRasterDMS")])
-    if kind is GEOPACKAGE:
-        check_tables(name)
-
-
-def _mentions(name: str, pattern: re.Pattern[bytes]) -> bool:
-    with Path(name).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        return pattern.search(content) is not None
 
 
 @contextmanager

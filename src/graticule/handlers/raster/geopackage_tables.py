@@ -5,19 +5,22 @@ from typing import Final
 
 from graticule.core.validation import shortened
 from graticule.handlers.findings import Rejected
+from graticule.handlers.raster.crs_texts import check_crs_text
 from graticule.handlers.raster.validation_codes import Code, finding
-from graticule.repositories.geopackages import Geopackage, folded, open_geopackage
+from graticule.repositories.geopackages import CRS_TABLE, Geopackage, folded, open_geopackage
 
 WHERE: Final = "gpkg_contents"
 RASTER_CONTENTS: Final = frozenset({"tiles", "2d-gridded-coverage"})
 
 
 def check_tables(path: str) -> None:
-    """Reject a GeoPackage without rasters, or with views in the place of tables."""
+    """Reject a GeoPackage without rasters, with views in the place of tables, or with a CRS that leads elsewhere."""
     try:
         with open_geopackage(path) as package:
             rasters = [name for name, content in package.other_contents() if content in RASTER_CONTENTS]
             computed = _find_computed(package, rasters)
+            for each in package.crs_definitions():
+                check_crs_text(each.text, CRS_TABLE)
     except (sqlite3.Error, OverflowError, UnicodeError):
         raise Rejected([finding(Code.CORRUPT, "Its list of contents cannot be read.", WHERE)]) from None
     if not rasters:

@@ -20,12 +20,12 @@ from graticule.handlers.raster.file_kinds import (
     CONTAINERS,
     GEOPACKAGE,
     GRIB,
-    HDF5,
     HEAD_BYTES,
     READ_DIRECTLY,
     TIFF,
     FileKind,
 )
+from graticule.handlers.raster.references import check_references
 from graticule.handlers.raster.source_file import file_of
 from graticule.handlers.raster.validation_codes import Code, finding
 from graticule.logs import get_logger
@@ -116,7 +116,7 @@ def open_raster(name: str, kind: FileKind | None = None) -> Iterator[DatasetRead
 
 
 def _kind_at(name: str) -> FileKind:
-    """Tell what a file is by its first bytes; an HDF5 file that leads to others is rejected unopened."""
+    """Tell what a file is by its first bytes; one that leads to others is rejected unopened."""
     if name.startswith("/vsi") and not name.startswith(CURL):
         return _SELF_CONTAINED
     file = file_of(name)
@@ -124,11 +124,7 @@ def _kind_at(name: str) -> FileKind:
         kind = accepted_kind(file.read(0, HEAD_BYTES))
         if kind not in {*READ_DIRECTLY, *CONTAINERS}:
             raise Rejected([finding(Code.NOT_A_RASTER, f"It is {kind.name}, which `raster.validate` converts first.")])
-        if kind is HDF5:
-            # A heavy import, and needed for few files.
-            from graticule.handlers.raster.hdf5_references import check_references  # noqa: PLC0415
-
-            check_references(file)
+        check_references(file, kind)
     except NotFound:
         raise Rejected([finding(Code.NOT_FOUND, "The file is not there.")]) from None
     return kind

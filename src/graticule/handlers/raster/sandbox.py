@@ -25,6 +25,7 @@ OPEN_SECONDS: Final = 20  # to open a file and to find the raster in it
 READ_SECONDS: Final = 120  # for each of the parts in which it is read
 CPU_SECONDS: Final = 3600
 MEMORY_BYTES: Final = 2 * 1024**3
+MAX_FILE_BYTES: Final = 65 * 1024**3  # of each file it writes: what may be converted, and some tags
 _UNAVAILABLE: Final = 75  # the exit status of one who may be asked again
 
 
@@ -110,6 +111,7 @@ def _main() -> None:
     signal.alarm(OPEN_SECONDS)  # ends the process wherever it is
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))  # should the parent be gone
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_FILE_BYTES, MAX_FILE_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     from graticule.handlers.raster.conversion import convert  # noqa: PLC0415 - after the limits
 

@@ -1,10 +1,11 @@
 """A source as bytes: how large it is, what it begins with, whether it is still the same."""
 
+import io
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, BinaryIO, Final
 
 import httpx
 
@@ -15,6 +16,7 @@ from graticule.storage.paths import CURL, Source
 
 _SECONDS: Final = 30.0
 _PIECE_BYTES: Final = 64 * 1024
+_BUFFER_BYTES: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,11 @@ class SourceFile:
 
     state: Callable[[], State]
     read: Callable[[int, int], bytes]  # from a byte on, so many of them
+
+
+def open_stream(file: SourceFile) -> BinaryIO:
+    """Open a source as a file of Python's, which reads it by ranges."""
+    return io.BufferedReader(_Ranges(file), _BUFFER_BYTES)
 
 
 def source_file(storage: BlockingStorage, source: Source) -> SourceFile:
@@ -131,3 +138,31 @@ def _first_bytes(answer: httpx.Response, length: int) -> bytes:
         if len(content) >= length:
             break
     return bytes(content[:length])
+
+
+class _Ranges(io.RawIOBase):
+    """A file that is read by ranges."""
+
+    def __init__(self, file: SourceFile) -> None:
+        self._file, self._size, self._at = file, file.state().size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        self._at = max(0, base + offset)
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        wanted = max(0, min(len(buffer), self._size - self._at))
+        data = self._file.read(self._at, wanted) if wanted else b""
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)

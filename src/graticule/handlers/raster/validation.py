@@ -12,10 +12,11 @@ from graticule.handlers.answers import answering, go_on
 from graticule.handlers.context import ProcessContext
 from graticule.handlers.findings import Rejected
 from graticule.handlers.raster.acceptance import accepted_kind, check_length
-from graticule.handlers.raster.file_kinds import HEAD_BYTES, FileKind
+from graticule.handlers.raster.file_kinds import HEAD_BYTES, READ_DIRECTLY, FileKind
 from graticule.handlers.raster.options import Resampling, Tier
 from graticule.handlers.raster.preparation import PlacedByPoints, Preparation, Readable
 from graticule.handlers.raster.raster_type import RasterType
+from graticule.handlers.raster.references import check_references
 from graticule.handlers.raster.sandbox import Warping
 from graticule.handlers.raster.selection import SourceSelection
 from graticule.handlers.raster.source_file import SourceFile, State, source_file
@@ -131,6 +132,8 @@ def _kind(file: SourceFile, size: int) -> FileKind:
     head = file.read(0, HEAD_BYTES)
     kind = accepted_kind(head)
     check_length(kind, head, size)
+    if kind in READ_DIRECTLY:
+        check_references(file, kind)
     return kind
 
 
