@@ -160,7 +160,8 @@ def _pick(
     bands = (chosen.bands if chosen else ()) or tuple(dataset.indexes)
     if selection.time is not None:
         bands = tuple(containers.select_time(dataset, bands, selection.time))
-    beside = read_sidecars({ending: Path(path) for ending, path in request.sidecars.items()}, folder)
+    sidecars = {ending: Path(path) for ending, path in request.sidecars.items()}
+    beside = read_sidecars(sidecars, folder, with_crs=selection.source_crs is None)
     mask = stack.enter_context(_open_mask(Path(request.sidecars[".msk"]))) if ".msk" in request.sidecars else None
     points, points_crs = dataset.gcps
     given = known_crs(selection.source_crs) if selection.source_crs else None
@@ -169,12 +170,16 @@ def _pick(
         bands=bands,
         notes=tuple(_note(dataset, band, beside.bands.get(band), selection.nodata) for band in bands),
         variable=chosen.name if chosen else None,
-        crs=given or beside.crs or dataset.crs or beside.gcp_crs or points_crs or None,
-        transform=beside.transform or (None if dataset.transform.is_identity else dataset.transform),
+        crs=given or beside.crs or dataset.crs or beside.prj_crs or beside.gcp_crs or points_crs or None,
+        transform=beside.transform or _own_transform(dataset) or (None if points else beside.world_transform),
         gcps=beside.gcps or tuple(points),
         rpcs=dataset.rpcs if selection.rpc_height is not None else None,
         mask=mask,
     )
+
+
+def _own_transform(dataset: DatasetReader) -> Affine | None:
+    return None if dataset.transform.is_identity else dataset.transform
 
 
 def _note(dataset: DatasetReader, band: int, beside: BandNotes | None, nodata: float | None = None) -> BandNotes:

@@ -1,7 +1,8 @@
 """What the files beside a raster say of it. They are parsed here: GDAL would follow what they name to other files."""
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final
@@ -13,16 +14,15 @@ from rasterio.crs import CRS
 from rasterio.io import DatasetReader
 
 from graticule.handlers.findings import Rejected
+from graticule.handlers.raster.crs_texts import check_crs_text
 from graticule.handlers.raster.file_kinds import WORLD_FILE_ENDINGS
-from graticule.handlers.raster.inspection import file_named_in
 from graticule.handlers.raster.opening import GDAL_ERRORS
 from graticule.handlers.raster.validation_codes import Code, finding
+from graticule.handlers.vector.sources.crs_texts import code_in_wkt, is_self_contained
 
 MAX_BYTES: Final = 4 * 1024 * 1024
-MAX_CRS_BYTES: Final = 64 * 1024
 _DIGITS: Final = re.compile(r"[-+]?(?:\d+[.,]?\d*|[.,]\d+)(?:[eE][-+]?\d+)?")
-# A text of a CRS that makes GDAL or PROJ open another file.
-_LEADS_ELSEWHERE: Final = re.compile(rb"PARAMETERFILE|PROJ4_GRIDS|(?:grids|init|file|model|catalog)\s*=", re.IGNORECASE)
+_CODE: Final = re.compile(r"(\w+):(\w+)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +38,29 @@ class BandNotes:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """What is said of a raster outside of it."""
+    """What the files beside a raster say of it: an .aux.xml replaces what it says itself, the others complete it."""
 
     crs: CRS | None = None
     transform: Affine | None = None
     gcps: tuple[GroundControlPoint, ...] = ()
     gcp_crs: CRS | None = None
     bands: dict[int, BandNotes] = field(default_factory=dict)
+    prj_crs: CRS | None = None
+    world_transform: Affine | None = None
 
 
-def read_sidecars(files: dict[str, Path], folder: Path) -> Placement:
-    """Read world file, .prj and .aux.xml, by their endings; what GDAL's own file says has precedence."""
-    world = next((parse_world_file(_text(files[each], each)) for each in WORLD_FILE_ENDINGS if each in files), None)
-    crs = read_prj(_bytes(files[".prj"], ".prj"), folder) if ".prj" in files else None
-    if ".aux.xml" not in files:
-        return Placement(crs, world)
-    said = parse_aux_xml(_bytes(files[".aux.xml"], ".aux.xml"))
-    return Placement(said.crs or crs, said.transform or world, said.gcps, said.gcp_crs, said.bands)
+def read_sidecars(files: dict[str, Path], folder: Path, *, with_crs: bool) -> Placement:
+    """Read world file, .prj and .aux.xml, by their endings; their CRS only if nobody has given another."""
+    said = Placement()
+    if ".aux.xml" in files:
+        said = parse_aux_xml(_bytes(files[".aux.xml"], ".aux.xml"), with_crs=with_crs)
+    return replace(
+        said,
+        prj_crs=read_prj(_bytes(files[".prj"], ".prj"), folder) if with_crs and ".prj" in files else None,
+        world_transform=next(
+            (parse_world_file(_text(files[each], each)) for each in WORLD_FILE_ENDINGS if each in files), None
+        ),
+    )
 
 
 def parse_world_file(text: str) -> Affine:
@@ -70,42 +76,53 @@ def parse_world_file(text: str) -> Affine:
 
 def read_prj(content: bytes, folder: Path) -> CRS | None:
     """Return the CRS of a .prj file in Esri's WKT, or in the older form of ArcInfo, which only GDAL's drivers read."""
-    _check_crs_text(content, ".prj")
-    (folder / "prj.asc").write_text("ncols 1\nnrows 1\nxllcorner 0\nyllcorner 0\ncellsize 1\n0\n")
-    (folder / "prj.prj").write_bytes(content)
-    try:
+
+    def read() -> CRS | None:
+        (folder / "prj.asc").write_text("ncols 1\nnrows 1\nxllcorner 0\nyllcorner 0\ncellsize 1\n0\n")
+        (folder / "prj.prj").write_bytes(content)
         with DatasetReader(str(folder / "prj.asc"), driver=["AAIGrid"]) as dataset:
-            return _checked(dataset.crs, ".prj")
-    except GDAL_ERRORS:
-        raise _corrupt("The CRS cannot be read.", ".prj") from None
+            return dataset.crs or None
+
+    return _read_crs(content, ".prj", read)
 
 
-def parse_aux_xml(content: bytes) -> Placement:
+def parse_aux_xml(content: bytes, *, with_crs: bool = True) -> Placement:
     """Return what is known here of GDAL's own file: of the rest, some names other files."""
-    if b"<!" in content.replace(b"<!--", b""):
+    if b"\0" in content or b"<!" in content.replace(b"<!--", b""):  # UTF-16 would hide declarations
         raise _corrupt("It has declarations, which no .aux.xml needs.", ".aux.xml")
     try:
         root = ET.fromstring(content)  # noqa: S314 - without declarations there are no entities
         points = root.find("GCPList")
         return Placement(
-            _crs(root.findtext("SRS")),
+            _crs(root.findtext("SRS")) if with_crs else None,
             _geotransform(root.findtext("GeoTransform")),
             tuple(_points(points)),
-            None if points is None else _crs(points.get("Projection")),
+            _crs(points.get("Projection")) if with_crs and points is not None else None,
             {int(band.get("band", "1")): _band(band) for band in root.findall("PAMRasterBand")},
         )
     except (ET.ParseError, ValueError, KeyError):
         raise _corrupt("It cannot be read.", ".aux.xml") from None
 
 
-def _crs(text: str | None) -> CRS | None:
-    if not text or not text.strip():
-        return None
-    _check_crs_text(text.encode(), ".aux.xml")
+def _crs(given: str | None) -> CRS | None:
+    text = (given or "").strip()
+
+    def parse() -> CRS:
+        code = _CODE.fullmatch(text)
+        return CRS.from_authority(*code.groups()) if code else CRS.from_wkt(text)
+
+    return _read_crs(text.encode(), ".aux.xml", parse) if text else None
+
+
+def _read_crs(text: bytes, where: str, parse: Callable[[], CRS | None]) -> CRS | None:
+    """Parse a definition; one that refers to other files is replaced by that of its code, if it has one."""
+    code = None if is_self_contained(text) else code_in_wkt(text)
+    if code is None:
+        check_crs_text(text, where)
     try:
-        return _checked(CRS.from_wkt(text.strip()), ".aux.xml")
+        return parse() if code is None else CRS.from_authority(*code.split(":"))
     except GDAL_ERRORS:
-        raise _corrupt("The CRS cannot be read.", ".aux.xml") from None
+        raise _corrupt("The CRS cannot be read.", where) from None
 
 
 def _geotransform(text: str | None) -> Affine | None:
@@ -137,17 +154,6 @@ def _band(given: Any) -> BandNotes:
 
 def _number(text: str | None) -> float | None:
     return float(text) if text else None
-
-
-def _check_crs_text(text: bytes, where: str) -> None:
-    if len(text) > MAX_CRS_BYTES or _LEADS_ELSEWHERE.search(text):
-        raise Rejected([finding(Code.REFERS_TO_OTHER_FILES, "Its CRS leads to other files, or is too long.", where)])
-
-
-def _checked(crs: CRS | None, where: str) -> CRS | None:
-    if crs and (named := file_named_in(crs)):
-        raise Rejected([finding(Code.REFERS_TO_OTHER_FILES, f"Its CRS names the file '{named}'.", where)])
-    return crs or None
 
 
 def _bytes(path: Path, where: str) -> bytes:

@@ -41,6 +41,7 @@ from graticule.handlers.raster.sidecars import parse_aux_xml, parse_world_file
 
 BYTES = gradient(dtype="uint8")
 GRID = ascii_grid()
+HIDDEN_ENTITY = '<?xml version="1.0" encoding="utf-16"?><!DOCTYPE a [<!ENTITY b "c">]><PAMDataset/>'.encode("utf-16")
 
 
 @pytest.fixture
@@ -139,6 +140,53 @@ def test_a_mask_and_an_aux_xml_beside_a_raster_are_read(bronze: Path) -> None:
         assert (dataset.descriptions, dataset.units, dataset.scales) == (("depth",), ("m",), (0.5,))
         assert np.array_equal(dataset.dataset_mask(), mask[0])
         assert not dataset.tags(ns="OVERVIEWS")
+
+
+OLD_NAD27 = (
+    'GEOGCS["NAD27",DATUM["North_American_Datum_1927",SPHEROID["Clarke 1866",6378206.4,294.9786982],'
+    'EXTENSION["PROJ4_GRIDS","conus"]],PRIMEM["Greenwich",0],UNIT["degree",0.0174532925199433],'
+    'AUTHORITY["EPSG","4267"]]'
+)
+WEB_MERCATOR = rasterio.crs.CRS.from_epsg(3857).to_wkt(version="WKT1_GDAL")
+
+
+@pytest.mark.parametrize(
+    ("sidecars", "code"),
+    [
+        ({"a.tif.aux.xml": "EPSG:4258"}, "EPSG:4258"),
+        ({"a.tif.aux.xml": WEB_MERCATOR}, "EPSG:3857"),
+        ({"a.tif.aux.xml": OLD_NAD27}, "EPSG:4267"),
+        ({"a.prj": WEB_MERCATOR}, "EPSG:3857"),
+        ({"a.prj": OLD_NAD27}, "EPSG:4267"),
+        ({"a.prj": WGS84, "a.tif.aux.xml": "EPSG:4258"}, "EPSG:4258"),
+    ],
+)
+def test_the_crs_of_a_sidecar_is_read(bronze: Path, sidecars: dict[str, str], code: str) -> None:
+    tif = write(bronze / "a.tif", BYTES, crs=None).read_bytes()
+    texts = {name: text if name == "a.prj" else in_aux_xml(text) for name, text in sidecars.items()}
+    assert accepted(zipped(bronze / "a.zip", {"a.tif": tif, **texts}))["facts"]["crs"] == code
+
+
+def in_aux_xml(crs: str) -> str:
+    return f"<PAMDataset><SRS>{crs}</SRS></PAMDataset>"
+
+
+@pytest.mark.parametrize("name", ["a.prj", "a.tif.aux.xml"])
+def test_a_given_crs_replaces_that_of_a_sidecar(bronze: Path, name: str) -> None:
+    tif = write(bronze / "a.tif", BYTES, crs=None).read_bytes()
+    file = zipped(bronze / "a.zip", {"a.tif": tif, name: in_aux_xml("no CRS") if "xml" in name else "no CRS"})
+    assert set(rejected(file)) <= {"corrupt", "no_crs"}
+    assert accepted(file, source_crs="EPSG:4258")["facts"]["crs"] == "EPSG:4258"
+
+
+def test_a_raster_has_precedence_over_its_world_file_and_an_aux_xml_over_both(bronze: Path) -> None:
+    tif = write(bronze / "a.tif", BYTES, crs="EPSG:4258", transform=Affine(0.01, 0, 20, 0, -0.01, 50)).read_bytes()
+    beside = {"a.tif": tif, "a.tfw": WORLD_FILE, "a.prj": WGS84}
+    facts = accepted(zipped(bronze / "a.zip", beside))["facts"]
+    assert (facts["crs"], facts["bbox"][0]) == ("EPSG:4258", pytest.approx(20))
+    notes = "<PAMDataset><GeoTransform>30, 0.01, 0, 50, 0, -0.01</GeoTransform></PAMDataset>"
+    facts = accepted(zipped(bronze / "b.zip", {**beside, "a.tif.aux.xml": notes}))["facts"]
+    assert facts["bbox"][0] == pytest.approx(30)
 
 
 def test_hdf4_is_refused_by_its_name(bronze: Path) -> None:
@@ -342,6 +390,7 @@ def test_nothing_in_an_archive_leads_to_another_file_or_host(bronze: Path) -> No
         ({"a.asc": GRID, "a.prj": "GEOGCS[" * 20_000}, "refers_to_other_files"),
         ({"a.asc": ascii_grid()[:2000], "a.prj": WGS84}, "corrupt"),
         ({"a.asc": GRID, "a.prj": WGS84, "a.aux.xml": "<!DOCTYPE a [<!ENTITY b 'c'>]><PAMDataset/>"}, "corrupt"),
+        ({"a.asc": GRID, "a.prj": WGS84, "a.aux.xml": HIDDEN_ENTITY}, "corrupt"),
         ({"a.asc": GRID, "a.prj": WGS84, "a.asc.aux.xml": "<PAMDataset"}, "corrupt"),
         ({"a.asc": GRID, "a.prj": WGS84, "a.wld": "1 2 3"}, "corrupt"),
     ],
