@@ -10,9 +10,9 @@ from graticule.handlers.vector import validation
 from graticule.handlers.vector.examining import chunks, report, scanning
 from graticule.handlers.vector.preparing import wkb
 from graticule.handlers.vector.rejecting import HOW_TO_FIX, Code, severity_of
-from graticule.handlers.vector.sources import archive, choosing, ogr, opening, topojson, xml_source
+from graticule.handlers.vector.sources import archive, choosing, filegdb, geopackage, ogr, opening, topojson, xml_source
 from graticule.handlers.vector.sources.options import SourceOptions
-from graticule.handlers.vector.sources.source import MAX_BYTES, TABLE_ENDINGS, Kind
+from graticule.handlers.vector.sources.source import HEAD_BYTES, MAX_BYTES, TABLE_ENDINGS, Kind
 
 PAGE = page("vector_validation.md")
 
@@ -44,9 +44,12 @@ def test_the_limits() -> None:
         "characters of a field's name": f"{report.LONGEST_FIELD:,}",
         "levels of a geometry collection": f"{wkb.DEEPEST}",
         "a KML or TopoJSON file": f"{MAX_BYTES[Kind.KML] // 1024**2} MiB",
+        "the .tab file of a MapInfo table": f"{HEAD_BYTES // 1024} KiB",
         "points of a TopoJSON file": f"{topojson.MAX_POINTS:,}",
         "levels of XML elements": f"{xml_source.MAX_DEPTH}",
         "a feature": f"{ogr.BATCH_BYTES // 1024**2} MiB",
+        "CRSs that a GeoPackage defines": f"{geopackage.MAX_DEFINITIONS:,}",
+        "descriptions of the fields of a File Geodatabase's table": f"{filegdb.MAX_HEADER_BYTES // 1024**2} MiB",
         "files in an archive": f"{zip_archive.MAX_ENTRIES:,}",
         "what is unpacked": f"{zip_archive.MAX_BYTES // 1024**3} GiB, and {zip_archive.MAX_RATIO} times the archive's "
         f"size; {zip_archive.FREE_BYTES // 1024**2} MiB are always allowed",

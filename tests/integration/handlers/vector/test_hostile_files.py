@@ -21,7 +21,7 @@ from tests.integration.handlers.vector.written import is_misread
 from graticule.core.errors import InvalidInput
 from graticule.handlers.registry import handlers
 from graticule.handlers.vector.described import Opening
-from graticule.handlers.vector.sources import ogr, ogr_reading, reading
+from graticule.handlers.vector.sources import geopackage, ogr, ogr_reading, reading
 from graticule.handlers.vector.sources.json_crs import check_json
 from graticule.handlers.vector.sources.json_escapes import EscapeCheck
 from graticule.handlers.vector.sources.projections import read_crs, wkt_of_json
@@ -296,6 +296,12 @@ def test_a_crs_with_a_code_is_taken_by_its_code_and_its_grids_stay_unread(
     desk.put("bronze/a.zip", archive({**parts, "a.prj": text}))
     assert desk.open("bronze/a.zip").crs == "EPSG:4267"
     assert read_crs(text, "crs").to_epsg() == 4267
+
+
+def test_a_geopackage_with_too_many_crss_is_rejected(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(geopackage, "MAX_DEFINITIONS", 2)
+    write_features(desk.folder / FILE, SQUARES)
+    assert desk.refusal(FILE) == "corrupt"
 
 
 def test_the_crs_of_a_flatgeobuf_is_looked_at(desk: Desk) -> None:

@@ -7,6 +7,7 @@ pipe would hold them for ever.
 import re
 from typing import Final
 
+from graticule.handlers.findings import Rejected
 from graticule.handlers.vector.rejecting import Code, rejected
 
 LONGEST_TEXT: Final = 64 * 1024
@@ -28,7 +29,7 @@ _LEADS_ELSEWHERE: Final = re.compile(
     rb"(?:METHOD|PROJECTION|GEOIDMODEL)\s*[\[(]\W*(?!\b(?:%b)\")PROJ"
     % _PLAIN_METHODS  # steps of its own
     + rb"|PARAMETERFILE|PROJ4_GRIDS"
-    rb"|(?:\w*grids|init|file|model|catalog)\s*=\s*(?!@null(?![\w,./]))"  # in what is handed on to PROJ
+    rb"|(?:grids|init|file|model|catalog)\s*=\s*(?!@null(?![\w,./]))"  # in what is handed on to PROJ
     rb"|\A\W*\{|\A\W*\+|\A\W*proj\s*=",  # no WKT at all
     re.IGNORECASE,
 )
@@ -42,13 +43,23 @@ _NAME: Final = re.compile(r"[\w:./#-]{1,200}", re.ASCII)
 def check_crs_text(text: bytes, where: str) -> None:
     """Reject the text of a CRS that leads to other files, or that is too long for one."""
     if not is_self_contained(text):
-        what = "The definition of the CRS refers to other files, such as datum grids, or is too long."
-        raise rejected(Code.UNKNOWN_SOURCE_CRS, what, where)
+        raise unusable_crs(where)
+
+
+def unusable_crs(where: str) -> Rejected:
+    """Return the rejection of a file with such a text."""
+    what = "The definition of the CRS refers to other files, such as datum grids, or is too long."
+    return rejected(Code.UNKNOWN_SOURCE_CRS, what, where)
 
 
 def is_self_contained(text: bytes) -> bool:
     """Return whether the text of a CRS leads to no other files."""
-    return len(text) <= LONGEST_TEXT and not _LEADS_ELSEWHERE.search(text)
+    return len(text) <= LONGEST_TEXT and not leads_elsewhere(text)
+
+
+def leads_elsewhere(text: bytes) -> bool:
+    """Return whether a text, such as one with definitions of CRSs in it, leads to other files."""
+    return _LEADS_ELSEWHERE.search(text) is not None
 
 
 def code_in_wkt(text: bytes) -> str | None:

@@ -7,7 +7,7 @@ import zipfile
 from typing import IO, Final
 
 from graticule.handlers.vector.rejecting import Code, rejected
-from graticule.handlers.vector.sources.crs_texts import check_crs_text
+from graticule.handlers.vector.sources.crs_texts import LONGEST_TEXT, is_self_contained, leads_elsewhere, unusable_crs
 
 FOLDER: Final = "layer.gdb"  # how the database is called where we pack it
 MAIN_TABLE: Final = "a00000001.gdbtable"
@@ -16,9 +16,12 @@ OWN_FILES: Final = re.compile(r"a[0-9a-f]{8}\.[\w.]+|gdb|timestamps", re.IGNOREC
 MAX_HEADER_BYTES: Final = 4 * 1024**2
 _VERSIONS: Final = (b"\x03\0\0\0", b"\x04\0\0\0")
 _HEADER: Final = struct.Struct("<32xQ")  # of a table: where its fields are described
-_WKT: Final = re.compile(rb"<(?:\w+:)?WKT2?>([^<]*)<", re.IGNORECASE)
-_WINDOW, _OVERLAP = 60 * 1024, 16 * 1024
-_PIECE: Final = 1024**2
+# An element with the text of a CRS. It has no text here if its tag is too long, and one with `<!` if that is not plain.
+_WKT: Final = re.compile(
+    rb"[<:]WKT2?(?=[\s/>])(?:[^<>]{100}|[^<>]*>([^<]{0,%d}+(?:(?=<[^!])|<!|[^<])))" % LONGEST_TEXT, re.IGNORECASE
+)
+_OVERLAP: Final = LONGEST_TEXT + 200
+PIECE_BYTES: Final = 1024**2
 
 
 def is_main_table(name: str) -> bool:
@@ -46,16 +49,22 @@ def _check_table(table: IO[bytes], name: str) -> None:
         raise rejected(Code.CORRUPT, "A table of the geodatabase is cut off.", f"file {name}")
     table.seek(_HEADER.unpack(head)[0])
     (length,) = struct.unpack("<I", table.read(4).ljust(4, b"\0"))
-    described = table.read(min(length, MAX_HEADER_BYTES)).replace(b"\0", b"")  # texts are in UTF-16
-    for begin in range(0, len(described), _WINDOW - _OVERLAP):
-        _check_crs(b"x" + described[begin : begin + _WINDOW], name)  # it does not begin with a CRS
+    if length > MAX_HEADER_BYTES:
+        what = f"A table of the geodatabase describes its fields in more than {MAX_HEADER_BYTES // 1024**2} MiB."
+        raise rejected(Code.CORRUPT, what, f"file {name}")
+    described = table.read(length).replace(b"\0", b"")  # texts are in UTF-16
+    if leads_elsewhere(b"x" + described):  # it does not begin with a CRS
+        raise unusable_crs(f"file {name}")
     table.seek(0)
     held = b""
-    while piece := table.read(_PIECE):
-        for found in _WKT.finditer(held + piece):
-            _check_crs(html.unescape(found[1].decode(errors="replace")).encode(), name)
-        held = piece[-_OVERLAP:]
+    while piece := table.read(PIECE_BYTES):
+        held += piece
+        if not all(_is_plain(found[1]) for found in _WKT.finditer(held)):
+            raise unusable_crs(f"file {name}")
+        held = held[-_OVERLAP:]
 
 
-def _check_crs(text: bytes, name: str) -> None:
-    check_crs_text(text, f"file {name}")
+def _is_plain(text: bytes | None) -> bool:
+    if text is None or text.endswith(b"<!"):
+        return False
+    return is_self_contained(html.unescape(text.decode(errors="replace")).encode())

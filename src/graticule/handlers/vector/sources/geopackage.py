@@ -25,6 +25,7 @@ from graticule.repositories.geopackages import (
 )
 
 RANGES_SECONDS: Final = 60
+MAX_DEFINITIONS: Final = 20_000  # of CRSs; some programs write all that EPSG has, each in two columns
 
 
 def feature_layers(file: str, choice: Choice) -> list[str]:
@@ -59,13 +60,15 @@ def crs_options(file: str) -> dict[str, str]:
 def _safe_definitions(package: Geopackage) -> list[tuple[CrsDefinition, str]]:
     """Return the definitions that lead elsewhere, each with the WKT of its code; one without a code is rejected."""
     replaced = []
-    for each in package.crs_definitions():
+    for number, each in enumerate(package.crs_definitions()):
+        if number == MAX_DEFINITIONS:
+            raise rejected(Code.CORRUPT, f"The file defines more than {MAX_DEFINITIONS:,} CRSs.", CRS_TABLE)
         if not is_self_contained(each.text):
             wkt = wkt_of_code(each.code) or wkt_of_code(code_in_wkt(each.text))
             if wkt is None or not isinstance(each.srs_id, int):
                 check_crs_text(each.text, CRS_TABLE)
             else:
-                replaced.append((each, wkt))
+                replaced.append((each._replace(text=b""), wkt))  # which may be long
     return replaced
 
 

@@ -42,13 +42,11 @@ _NO_TEXT: Final = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f]")
 # What may be the first of many features, one to a line, and goes on after the head of the file.
 _BEGUN_LINE: Final = re.compile(rb"\s*\{(?:(?!\"FeatureCollection\")[^\n])*\Z")
 # JSON-FG says what it conforms to, or names a CRS.
-_JSON_FG: Final = re.compile(rb"\"conformsTo\"\s*:\s*\[[^\]]*json-fg-1|\"coordRefSys\"\s*:")
+_JSON_FG: Final = re.compile(rb"\"conformsTo\"\s*:\s*\[[^\]]{0,2000}json-fg-1|\"coordRefSys\"\s*:")
 _TOPOJSON: Final = re.compile(rb"\{\s*\"(?:type\"\s*:\s*\"Topology\"|(?:arcs|objects|transform)\"\s*:)")
 _GML: Final = b"opengis.net/gml"
 # The root of XML, after declarations and comments. One with a DOCTYPE, and so with entities, is not taken.
-_ROOT: Final = re.compile(
-    rb"(?:<\?[^>]*\?>\s*)*(?:<!--(?:(?!-->).)*-->\s*)*(?:<\?[^>]*\?>\s*)*<(?:[\w.-]+:)?([\w.-]+)[\s>]", re.DOTALL
-)
+_ROOT: Final = re.compile(rb"(?:(?:<\?[^>]*\?>|<!--(?:(?!-->).)*-->)\s*)*+<(?:[\w.-]+:)?([\w.-]+)[\s>]", re.DOTALL)
 
 
 class Kind(StrEnum):
@@ -233,7 +231,7 @@ def _by_text(text: bytes) -> Kind | None:
     if _TOPOJSON.match(text):
         return Kind.TOPOJSON
     if _GEOJSON.match(text):
-        return Kind.JSON_FG if _JSON_FG.search(text) else Kind.GEOJSON
+        return Kind.JSON_FG if _JSON_FG.search(text, 0, HEAD_BYTES) else Kind.GEOJSON
     if mapinfo.is_mapinfo(text):
         return Kind.MAPINFO
     return _by_root(text)
