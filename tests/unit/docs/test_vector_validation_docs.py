@@ -47,6 +47,8 @@ def test_the_limits() -> None:
         "the .tab file of a MapInfo table": f"{HEAD_BYTES // 1024} KiB",
         "points of a TopoJSON file": f"{topojson.MAX_POINTS:,}",
         "levels of XML elements": f"{xml_source.MAX_DEPTH}",
+        "a tag or comment of XML": f"{xml_source.MAX_TOKEN_BYTES // 1024**2} MiB",
+        "the start and end angle of an arc in GML": f"±{xml_source.MAX_ANGLE} degrees",
         "a feature": f"{ogr.BATCH_BYTES // 1024**2} MiB",
         "CRSs that a GeoPackage defines": f"{geopackage.MAX_DEFINITIONS:,}",
         "descriptions of the fields of a File Geodatabase's table": f"{filegdb.MAX_HEADER_BYTES // 1024**2} MiB",

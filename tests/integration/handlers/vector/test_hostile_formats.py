@@ -1,11 +1,13 @@
 """Files of the newer formats that mean harm: they lead elsewhere, become huge, or are not what they seem."""
 
+import contextlib
 import json
 import os
 import random
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,7 @@ from tests.integration.handlers.vector.test_more_formats import (
 )
 from tests.integration.handlers.vector.writers import write_layer
 
+from graticule.handlers.findings import Rejected
 from graticule.handlers.vector.sources import topojson, xml_source
 
 ZIP = "bronze/a.zip"
@@ -118,10 +121,80 @@ def test_files_beside_gml_are_neither_read_nor_written(desk: Desk) -> None:
 def test_a_crs_of_gml_is_a_name(desk: Desk, name: str) -> None:
     os.mkfifo(desk.folder / "pipe")
     text = gml("3").replace("urn:ogc:def:crs:EPSG::32613", name.replace("PIPE", str(desk.folder / "pipe")))
-    desk.put("bronze/a.gml", text)
-    assert desk.refusal("bronze/a.gml") == "unknown_source_crs"
+    for written in ("srsName", "SRSNAME", "gml:srsName"):
+        desk.put("bronze/a.gml", text.replace("srsName", written))
+        assert desk.refusal("bronze/a.gml") == "unknown_source_crs"
     desk.put("bronze/a.gml", gml("3").replace("urn:ogc:def:crs:EPSG::32613", str(desk.folder / "pipe")))
     assert desk.refusal("bronze/a.gml") == "no_crs"
+
+
+ARC = (
+    '<gml:Curve srsName="urn:ogc:def:crs:EPSG::4326"><gml:segments><gml:ArcByCenterPoint numArc="1"><gml:pos>50 7'
+    '</gml:pos><gml:radius uom="m">RADIUS</gml:radius><gml:startAngle uom="deg">START</gml:startAngle>'
+    '<gml:endAngle uom="deg">END</gml:endAngle></gml:ArcByCenterPoint></gml:segments></gml:Curve>'
+)
+
+
+def arc(start: str = "0", end: str = "90", radius: str = "1000") -> str:
+    return ARC.replace("START", start).replace("END", end).replace("RADIUS", radius)
+
+
+def segment(name: str, content: str) -> str:
+    written = f'<gml:{name} numArc="2000000000">{content}</gml:{name}>'
+    return f'<gml:Curve srsName="urn:ogc:def:crs:EPSG::4326"><gml:segments>{written}</gml:segments></gml:Curve>'
+
+
+def with_geometry(geometry: str) -> str:
+    text = gml("3")
+    begin, end = text.index("<a:geom>") + len("<a:geom>"), text.index("</a:geom>")
+    return text[:begin] + geometry + text[end:]
+
+
+@pytest.mark.parametrize(
+    "geometry",
+    [
+        *(arc(end=end) for end in ("1e300", "inf", "nan", "721", "1000000000<x/>e-9", "", "90 degrees")),
+        *(arc(start=start) for start in ("-1e300", "<![CDATA[1e300]]>")),
+        arc(end="1e300").replace("endAngle", "ENDANGLE"),
+        arc(end="1e300").replace("gml:endAngle", "endAngle"),
+    ],
+)
+def test_arcs_of_gml_without_end_are_rejected(desk: Desk, geometry: str) -> None:
+    desk.put("bronze/a.gml", with_geometry(geometry))
+    assert desk.refusal("bronze/a.gml") == "corrupt"
+
+
+@pytest.mark.parametrize(
+    "geometry",
+    [
+        arc(),
+        arc("-3.6E2", " 720.0\n"),
+        arc(radius="1e300"),
+        segment("CircleByCenterPoint", "<gml:pos>50 7</gml:pos><gml:radius uom='m'>1e300</gml:radius>"),
+        segment("ArcByBulge", "<gml:posList>0 0 1 1</gml:posList><gml:bulge>1e300</gml:bulge>"),
+        segment("Arc", "<gml:posList>0 0 1e300 1 2 2</gml:posList>"),
+        segment("ArcString", "<gml:posList>0 0 1 1 2 0</gml:posList>"),
+        segment("LineStringSegment", "<gml:posList srsDimension='2000000000'>0 0 1 1</gml:posList>"),
+    ],
+)
+def test_curves_of_gml_end(desk: Desk, geometry: str) -> None:
+    desk.put("bronze/a.gml", with_geometry(geometry))
+    started = time.perf_counter()
+    with contextlib.suppress(Rejected):
+        desk.rows("bronze/a.gml")
+    assert time.perf_counter() - started < 5
+
+
+def test_a_tag_of_xml_without_end_is_rejected() -> None:
+    begin, piece = b'<kml a="', b"x" * 1024**2
+    pieces = [begin, *[piece] * (xml_source.MAX_TOKEN_BYTES // len(piece) + 1)]
+    with pytest.raises(Exception, match="A tag or comment has more than 8 MiB"):
+        xml_source.check_well_formed(pieces)
+
+
+def test_a_long_text_of_xml_is_read() -> None:
+    pieces = [b"<kml>", *[b"x" * 1024**2] * (2 * xml_source.MAX_TOKEN_BYTES // 1024**2), b"</kml>"]
+    xml_source.check_well_formed(pieces)
 
 
 def test_xml_that_is_nested_too_deep_or_cut_off_is_rejected(desk: Desk) -> None:

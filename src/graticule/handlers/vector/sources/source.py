@@ -81,7 +81,7 @@ _CHECKS: Final = {
     Kind.GEOJSON_LINES: check_json,
     Kind.JSON_FG: check_json_fg,
     Kind.TOPOJSON: topojson.check_size,
-    Kind.GML: xml_source.check_crs_names,
+    Kind.GML: xml_source.check_gml,
     Kind.KML: xml_source.check_well_formed,
     Kind.GPX: xml_source.check_well_formed,
 }

@@ -1,5 +1,6 @@
 """What is looked at in files of XML before GDAL reads them."""
 
+import math
 from collections.abc import Iterable
 from typing import Final
 from xml.parsers import expat
@@ -8,8 +9,12 @@ from graticule.handlers.findings import Rejected
 from graticule.handlers.vector.rejecting import Code, rejected
 from graticule.handlers.vector.sources.crs_texts import is_name
 
-_CRS_ATTRIBUTE: Final = "srsName"
 MAX_DEPTH: Final = 200  # levels of elements; GDAL has a stack for each
+MAX_TOKEN_BYTES: Final = 8 * 1024**2  # of a tag or comment, which is read again from its beginning for each piece
+MAX_ANGLE: Final = 720  # degrees of an arc, of which GDAL makes a point every four
+# In small letters, as GDAL does not tell large ones from them.
+_CRS_ATTRIBUTE: Final = "srsname"
+_ANGLES: Final = {"startangle", "endangle"}
 
 
 def check_well_formed(pieces: Iterable[bytes]) -> None:
@@ -17,24 +22,28 @@ def check_well_formed(pieces: Iterable[bytes]) -> None:
     _Check().read(pieces)
 
 
-def check_crs_names(pieces: Iterable[bytes]) -> None:
-    """Reject a GML file whose CRSs are more than names: GDAL takes any text that PROJ understands."""
-    _Check(has_crs=True).read(pieces)
+def check_gml(pieces: Iterable[bytes]) -> None:
+    """Reject a GML file with arcs of many turns, or with CRSs that are not names: GDAL takes any text of PROJ's."""
+    _GmlCheck().read(pieces)
 
 
 class _Check:
-    def __init__(self, *, has_crs: bool = False) -> None:
+    def __init__(self) -> None:
         self._depth = 0
         self._parser = expat.ParserCreate()
         self._parser.buffer_text = True
         self._parser.StartDoctypeDeclHandler = self._on_doctype
-        self._parser.StartElementHandler = self._on_crs_element if has_crs else self._on_element
+        self._parser.StartElementHandler = self._on_element
         self._parser.EndElementHandler = self._on_end
 
     def read(self, pieces: Iterable[bytes]) -> None:
+        read = 0
         try:
             for piece in pieces:
                 self._parser.Parse(piece, False)
+                read += len(piece)
+                if read - self._parser.CurrentByteIndex > MAX_TOKEN_BYTES:
+                    raise self._unreadable(f"A tag or comment has more than {MAX_TOKEN_BYTES // 1024**2} MiB.")
             self._parser.Parse(b"", True)
         except (expat.ExpatError, LookupError, ValueError) as error:
             line = self._parser.ErrorLineNumber or self._parser.CurrentLineNumber
@@ -48,15 +57,48 @@ class _Check:
         if self._depth > MAX_DEPTH:
             raise self._unreadable(f"Elements are nested more than {MAX_DEPTH} levels deep.")
 
-    def _on_crs_element(self, name: str, attributes: dict[str, str]) -> None:
-        self._on_element(name, attributes)
-        for key, value in attributes.items():
-            if key.rpartition(":")[2] == _CRS_ATTRIBUTE and not is_name(value.replace(",", "")):
-                what = f"The srsName {value[:100]!r} is not the name of a CRS."
-                raise rejected(Code.UNKNOWN_SOURCE_CRS, what, f"line {self._parser.CurrentLineNumber}")
-
     def _on_end(self, _: str) -> None:
         self._depth -= 1
 
     def _unreadable(self, what: str) -> Rejected:
-        return rejected(Code.CORRUPT, what, f"line {self._parser.CurrentLineNumber}")
+        return rejected(Code.CORRUPT, what, self._place())
+
+    def _place(self) -> str:
+        return f"line {self._parser.CurrentLineNumber}"
+
+
+class _GmlCheck(_Check):
+    def __init__(self) -> None:
+        super().__init__()
+        self._angle: list[str] | None = None  # the text so far of the angle that is being read
+
+    def _on_element(self, name: str, attributes: dict[str, str]) -> None:
+        super()._on_element(name, attributes)
+        for key, value in attributes.items():
+            if _plain_name(key) == _CRS_ATTRIBUTE and not is_name(value.replace(",", "")):
+                what = f"The srsName {value[:100]!r} is not the name of a CRS."
+                raise rejected(Code.UNKNOWN_SOURCE_CRS, what, self._place())
+        if self._angle is not None:
+            raise self._unreadable("The angle of an arc has other elements in it.")
+        if _plain_name(name) in _ANGLES:
+            self._angle = []
+            self._parser.CharacterDataHandler = self._angle.append
+
+    def _on_end(self, name: str) -> None:
+        super()._on_end(name)
+        if self._angle is not None:
+            self._parser.CharacterDataHandler = None
+            self._check_angle("".join(self._angle))
+            self._angle = None
+
+    def _check_angle(self, text: str) -> None:
+        try:
+            angle = float(text)
+        except ValueError:
+            angle = math.nan
+        if not abs(angle) <= MAX_ANGLE:
+            raise self._unreadable(f"The angle of an arc is not a number between -{MAX_ANGLE} and {MAX_ANGLE} degrees.")
+
+
+def _plain_name(name: str) -> str:
+    return name.rpartition(":")[2].casefold()
