@@ -16,6 +16,7 @@ Box = tuple[float, float, float, float]  # west, south, east, north
 _POLE, _HALF_TURN, _TURN = 90.0, 180.0, 360.0
 _TOLERANCE: Final = _HALF_TURN * NOISE
 _SAMPLES: Final = 201  # along each side of a box whose edges lie outside the projection's domain
+_SMALLEST_GAP: Final = 3 * _TURN / _SAMPLES  # degrees; longitudes that are less apart go all round the globe
 
 
 def extent_in_degrees(crs: CRS, bounds: Box) -> Box | None:
@@ -61,10 +62,19 @@ def _projected_extent(crs: CRS, bounds: Box) -> Box:
     except ProjError:
         what = f"PROJ has no transformation from {crs.name} to EPSG:4326."
         raise rejected(Code.UNKNOWN_SOURCE_CRS, what, "CRS") from None
-    west, south, east, north = to_degrees.transform_bounds(*bounds)
-    if not all(map(math.isfinite, (west, south, east, north))):
+    if not _has_whole_edges(to_degrees, bounds):
         return _sampled_extent(to_degrees, bounds)
+    west, south, east, north = to_degrees.transform_bounds(*bounds)
     return west, south, east + _TURN if east < west else east, north
+
+
+def _has_whole_edges(to_degrees: Transformer, bounds: Box) -> bool:
+    """Return whether the projection covers the edges of a box: PROJ takes the bounds of what it covers for all."""
+    west, south, east, north = bounds
+    columns, rows = np.linspace(west, east, _SAMPLES), np.linspace(south, north, _SAMPLES)
+    x = np.concatenate([columns, columns, np.full(_SAMPLES, west), np.full(_SAMPLES, east)])
+    y = np.concatenate([np.full(_SAMPLES, south), np.full(_SAMPLES, north), rows, rows])
+    return bool(_is_on_globe(*to_degrees.transform(x, y)).all())
 
 
 def _sampled_extent(to_degrees: Transformer, bounds: Box) -> Box:
@@ -72,16 +82,23 @@ def _sampled_extent(to_degrees: Transformer, bounds: Box) -> Box:
     columns, rows = np.linspace(bounds[0], bounds[2], _SAMPLES), np.linspace(bounds[1], bounds[3], _SAMPLES)
     grid_x, grid_y = np.meshgrid(columns, rows)
     x, y = to_degrees.transform(grid_x.ravel(), grid_y.ravel())
-    is_inside = np.isfinite(x) & np.isfinite(y)
+    is_inside = _is_on_globe(x, y)
     if not is_inside.any():
         return (math.inf,) * 4
     west, east = _shortest_arc(np.sort(x[is_inside]))
     return west, float(y[is_inside].min()), east, float(y[is_inside].max())
 
 
+def _is_on_globe(longitudes: np.ndarray, latitudes: np.ndarray) -> np.ndarray:
+    is_on_globe: np.ndarray = np.isfinite(longitudes) & (np.abs(latitudes) <= _POLE * (1 + BEYOND_POLE))
+    return is_on_globe
+
+
 def _shortest_arc(longitudes: np.ndarray) -> tuple[float, float]:
-    """Return the ends of the shortest arc that contains sorted longitudes."""
+    """Return the ends of the shortest arc that contains sorted longitudes of samples."""
     gaps = np.diff(longitudes, append=longitudes[0] + _TURN)
     widest = int(np.argmax(gaps))
+    if gaps[widest] < _SMALLEST_GAP:
+        return -_HALF_TURN, _HALF_TURN
     west = float(longitudes[(widest + 1) % len(longitudes)])
     return west, west + _TURN - float(gaps[widest])

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -73,6 +74,20 @@ def test_a_world_map_is_the_world(crs: str) -> None:
     west, south, east, north = extent(crs, to_map.transform_bounds(-180, -85, 180, 85, densify_pts=200))
     assert (west, east) == pytest.approx((-180, 180), abs=1)
     assert (south, north) == pytest.approx((-85, 85), abs=1)
+
+
+@pytest.mark.parametrize(
+    "crs",
+    [
+        *("ESRI:54009", "ESRI:54052", "ESRI:54008", "ESRI:54029", "ESRI:54042", "ESRI:54043", "ESRI:102016"),
+        *("+proj=hammer +type=crs", "+proj=moll +lon_0=150 +type=crs", "+proj=igh +type=crs"),
+    ],
+)
+def test_a_world_map_that_is_no_rectangle_is_the_world(crs: str) -> None:
+    to_map = Transformer.from_crs("EPSG:4326", crs, always_xy=True)
+    longitudes, latitudes = np.meshgrid(np.linspace(-180, 180, 361), np.linspace(-89.9, 89.9, 181))
+    x, y = to_map.transform(longitudes.ravel(), latitudes.ravel())
+    assert extent(crs, (x.min(), y.min(), x.max(), y.max())) == pytest.approx(WORLD, abs=3)
 
 
 def test_a_full_disk_is_what_the_satellite_sees() -> None:
