@@ -52,11 +52,11 @@ def locate(crs_name: str, bounds: Box) -> Location | None:
     west, south, east, north = bounds
     given, swapped = extent_in_degrees(crs, bounds), extent_in_degrees(crs, (south, west, north, east))
     area = _area(crs)
-    if given is not None and _lies_in(given, area, slack=True):
+    if given is not None and area.widened().contains(given):
         return Location(wrapped(given))
-    if swapped is not None and _lies_in(swapped, area, slack=False):
+    if swapped is not None and area.contains(swapped):
         return Location(wrapped(swapped), is_swapped=True)
-    return None if given is None else Location(wrapped(given), is_outside=True)
+    return None if given is None else Location(wrapped(given), is_outside=not area.widened().meets(given))
 
 
 def area_of_use(crs_name: str) -> str:
@@ -67,10 +67,31 @@ def area_of_use(crs_name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Area:
+    """An area in degrees; its width is at most a turn."""
+
     west: float
     width: float
     south: float
     north: float
+
+    def widened(self) -> "_Area":
+        """Return the area in which a CRS is used though it is not meant for it."""
+        wider = _SLACK_DEGREES + _SLACK_SHARE * self.width
+        higher = _SLACK_DEGREES + _SLACK_SHARE * (self.north - self.south)
+        return _Area(self.west - wider, min(self.width + 2 * wider, 360.0), self.south - higher, self.north + higher)
+
+    def contains(self, box: Box) -> bool:
+        """Return whether a box lies in the area, on whichever turn of the globe."""
+        west, south, east, north = box
+        is_between = self.width == 360 or (west - self.west) % 360 + (east - west) <= self.width
+        return is_between and self.south <= south and north <= self.north
+
+    def meets(self, box: Box) -> bool:
+        """Return whether a part of a box lies in the area, on whichever turn of the globe."""
+        west, south, east, north = box
+        from_west = (west - self.west) % 360
+        is_beside = self.width < from_west and from_west + (east - west) < 360
+        return not is_beside and south <= self.north and self.south <= north
 
 
 def _by_code(name: str) -> str:
@@ -110,14 +131,3 @@ def _area(crs: CRS) -> _Area:
     if used is None:
         return _Area(-180.0, 360.0, -90.0, 90.0)
     return _Area(used.west, (used.east - used.west) % 360 or 360.0, used.south, used.north)
-
-
-def _lies_in(box: Box, area: _Area, *, slack: bool) -> bool:
-    """Tell whether a box in degrees lies in an area, on whichever turn of the globe."""
-    west, south, east, north = box
-    wider = _SLACK_DEGREES + _SLACK_SHARE * area.width if slack else 0.0
-    higher = _SLACK_DEGREES + _SLACK_SHARE * (area.north - area.south) if slack else 0.0
-    width = area.width + 2 * wider
-    from_west = (west - area.west + wider) % 360
-    is_between = width >= 360 or from_west + (east - west) <= width
-    return is_between and area.south - higher <= south and north <= area.north + higher
