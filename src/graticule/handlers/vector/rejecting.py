@@ -1,5 +1,7 @@
 """What can be wrong with a file of features, and how each is mended. What rasters have too has the same code."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Final
 
@@ -179,6 +181,24 @@ def info(code: Code, what: str, where: str = WHOLE_FILE) -> Finding:
 def rejected(code: Code, what: str, where: str = WHOLE_FILE) -> Rejected:
     """Give the rejection of a file because of one thing."""
     return Rejected([_finding(code, Severity.REJECT, what, where)])
+
+
+@contextmanager
+def naming_layer(name: str) -> Iterator[None]:
+    """Let a rejection tell in which of several layers something was found."""
+    try:
+        yield
+    except Rejected as told:
+        layer = f"layer {name}"
+        named = [
+            finding if layer in finding.where else finding.model_copy(update={"where": _within(layer, finding.where)})
+            for finding in told.findings
+        ]
+        raise Rejected(named, told.facts) from told
+
+
+def _within(layer: str, where: str) -> str:
+    return layer if where == WHOLE_FILE else shortened(f"{layer}, {where}")
 
 
 def _finding(code: Code, severity: Severity, what: str, where: str) -> Finding:

@@ -1,9 +1,13 @@
 """`layers: all`: every layer of a file becomes part of one table."""
 
+import io
 import json
+import struct
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import shapely
 from tests.integration.handlers.vector.ingesting import Ingestion, Refused
@@ -170,3 +174,42 @@ def test_a_rejection_names_the_layer(ingestion: Ingestion) -> None:
         ingestion.load(file, layers="all")
     assert refused.value.code == "absurd_bounds"
     assert "layer bad" in refused.value.message
+
+
+BROKEN_ARC = struct.pack("<BII", 1, 8, 99)  # it announces more vertices than it has
+
+
+def parquet(*values: bytes) -> bytes:
+    geo = {"version": "1.0.0", "primary_column": "g", "columns": {"g": {"encoding": "WKB", "geometry_types": []}}}
+    written = io.BytesIO()
+    pq.write_table(pa.table({"g": list(values)}).replace_schema_metadata({"geo": json.dumps(geo)}), written)
+    return written.getvalue()
+
+
+POINT = shapely.to_wkb(shapely.Point(1, 2))
+GOOD_TABLE = "id,wkt\n1,POINT (1 2)\n2,POINT (1 3)\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "code", "where"),
+    [
+        ({"a.parquet": parquet(POINT, POINT), "b.parquet": parquet(POINT, BROKEN_ARC)}, "corrupt", "feature 4"),
+        ({"a.csv": GOOD_TABLE, "b.csv": "id,wkt\n1,POINT (1 2)\n2,POINT (1\n"}, "unreadable_row", "feature 2"),
+        ({"a.csv": GOOD_TABLE, "b.csv": "id,wkt\n1,POIN (1 2)\n2,POINT (1 2)\n"}, "unreadable_row", "feature 1"),
+        (
+            {"a.geojson": features(), "b.geojson": '{"type":"FeatureCollection","crs":{"type":"link"}}'},
+            "linked_crs",
+            "crs",
+        ),
+    ],
+    ids=["arc", "cut", "first row", "link"],
+)
+def test_a_rejection_names_the_file_and_the_feature(
+    ingestion: Ingestion, files: dict[str, bytes], code: str, where: str
+) -> None:
+    file = ingestion.new_file("zip")
+    file.write_bytes(archive(files))
+    with pytest.raises(Refused) as refused:
+        ingestion.load(file, layers="all")
+    assert refused.value.code == code
+    assert f"layer b, {where}" in refused.value.message

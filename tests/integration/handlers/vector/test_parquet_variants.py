@@ -107,6 +107,15 @@ def test_wkt_is_read_also_with_curves(desk: Desk) -> None:
     assert [row["wkt"] and row["wkt"].split(" ")[0] for row in rows] == ["POINT", None, "LINESTRING"]
 
 
+@pytest.mark.parametrize("bad", [0, 30])
+def test_wkt_that_cannot_be_read_is_named_by_the_number_of_its_feature(desk: Desk, bad: int) -> None:
+    values = ["POINT (1 2)"] * 40
+    values[bad] = "POINT (1 2"
+    write(desk, pa.array(values), described(encoding="WKT"))
+    with pytest.raises(Rejected, match=f"Feature {bad + 1} has a value that is not WKT"):
+        desk.rows(FILE)
+
+
 @pytest.mark.parametrize("version", ["0.1.0", "0.2.0", "0.3.0", "0.4.0", None])
 def test_old_versions_have_their_crs_as_wkt(desk: Desk, version: str | None) -> None:
     geo = described(version, crs=UTM.to_wkt())

@@ -596,6 +596,12 @@ def test_a_text_without_coordinates_is_refused(ingestion: Ingestion) -> None:
     assert codes(ingestion, csv(ingestion, "a,b\n1,2\n"), source_crs="EPSG:4326") == "no_coordinates"
 
 
+def test_a_column_with_some_wkt_has_the_geometries_unless_others_have_coordinates(ingestion: Ingestion) -> None:
+    assert codes(ingestion, csv(ingestion, 'id,wkt\n1,x\n2,"POINT (1 2)"\n')) == "unreadable_row"
+    loaded = ingestion.load(csv(ingestion, "lon,lat,shape\n1,2,Point (a bend)\n1,2,round\n"))
+    assert loaded.values("shape") == ["Point (a bend)", "round"]
+
+
 def test_whole_numbers_beyond_64_bits_keep_all_their_digits(ingestion: Ingestion) -> None:
     file = csv(ingestion, "n,lon,lat\n123456789012345678901234567890,8.5,47.3\n")
     assert str(ingestion.load(file, **CITY).values("n")[0]) == "123456789012345678901234567890"

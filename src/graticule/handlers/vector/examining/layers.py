@@ -21,7 +21,7 @@ from graticule.handlers.vector.preparing.merging import (
     merged_schema,
     mixed_fields,
 )
-from graticule.handlers.vector.rejecting import Code, rejected
+from graticule.handlers.vector.rejecting import Code, naming_layer, rejected
 from graticule.handlers.vector.sources.layer import LayerReader
 from graticule.handlers.vector.sources.opening import MOST_FIELDS
 from graticule.handlers.vector.sources.reading import open_layer
@@ -85,7 +85,8 @@ def examine(ctx: ProcessContext, openings: list[Opening], facts: Facts) -> Exami
         raise rejected(Code.TOO_MANY_FIELDS, what)
     examined = Examined([], report.checked_columns(columns), Scan(merged_schema(columns)), mixed_fields(fields))
     for opening in openings:
-        with report.naming_layer(opening.name), open_layer(ctx.storage, opening) as reader:
+        first_fid = examined.scan.count + 1
+        with naming_layer(opening.name), open_layer(ctx.storage, opening, first_fid=first_fid) as reader:
             count = _scan_layer(ctx, examined.scan, reader, opening, _merge_of(columns, reader, opening))
             examined.add(opening, count, reader.geometry_type, facts)
     facts["geometry_type"] = report.declared_type(examined.layers)
@@ -93,7 +94,7 @@ def examine(ctx: ProcessContext, openings: list[Opening], facts: Facts) -> Exami
 
 
 def _fields(ctx: ProcessContext, opening: Opening) -> pa.Schema:
-    with report.naming_layer(opening.name), open_layer(ctx.storage, opening) as reader:
+    with naming_layer(opening.name), open_layer(ctx.storage, opening) as reader:
         return reader.fields
 
 

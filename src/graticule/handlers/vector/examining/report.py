@@ -22,7 +22,7 @@ from graticule.handlers.vector.examining.scanning import Box, Noted, Scan
 from graticule.handlers.vector.preparing.attributes import column_type
 from graticule.handlers.vector.preparing.columns import column_names
 from graticule.handlers.vector.preparing.reprojecting import half_turn
-from graticule.handlers.vector.rejecting import WHOLE_FILE, Code, fixed, info, rejected, warning
+from graticule.handlers.vector.rejecting import Code, fixed, info, rejected, warning
 from graticule.handlers.vector.sources.choosing import listed
 from graticule.handlers.vector.sources.placing import Location, area_of_use, locate
 from graticule.handlers.vector.sources.projections import on_the_ground
@@ -55,24 +55,6 @@ def telling(facts: Facts) -> Iterator[None]:
         yield
     except Rejected as told:
         raise Rejected(told.findings, bounded({**facts, **told.facts})) from told
-
-
-@contextmanager
-def naming_layer(name: str) -> Iterator[None]:
-    """Let a rejection tell in which of several layers something was found."""
-    try:
-        yield
-    except Rejected as told:
-        layer = f"layer {name}"
-        named = [
-            finding if layer in finding.where else finding.model_copy(update={"where": _within(layer, finding.where)})
-            for finding in told.findings
-        ]
-        raise Rejected(named, told.facts) from told
-
-
-def _within(layer: str, where: str) -> str:
-    return layer if where == WHOLE_FILE else shortened(f"{layer}, {where}")
 
 
 def limit_of_longitudes(crs: str) -> float | None:

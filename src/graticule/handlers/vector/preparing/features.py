@@ -58,7 +58,7 @@ class Features:
         for opening in openings:
             gap = _gap(source.bbox) or _gap(opening.bbox or source.bbox)
             preparer = Preparer(opening.crs, self._target, source.shape, opening.is_swapped, gap=gap)
-            with reading.open_layer(self._storage, opening, chunk) as reader:
+            with reading.open_layer(self._storage, opening, chunk, self._next_fid) as reader:
                 arrays = _arrays_of(reader, source, opening)
                 for batch in reader.batches():
                     yield self._prepared(preparer.prepared(batch.wkb, self._next_fid), arrays(batch.attributes))

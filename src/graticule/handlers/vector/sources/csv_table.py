@@ -7,7 +7,7 @@ types and its CRS, and reads numbers with a leading zero as numbers.
 import csv
 import io
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -50,6 +50,7 @@ _WKT: Final = rf"(?i)^\s*(srid\s*=\s*[0-9]{{1,6}}\s*;\s*)?(multi)?({'|'.join(_TY
 _POINT: Final = np.frombuffer(b"\x01\x01\x00\x00\x00", np.uint8)  # how the WKB of a point begins
 _POINT_BYTES: Final = 21
 _MOST_TOLD: Final = 20  # columns
+_Needed = Callable[[pa.Array], pa.BooleanScalar]  # of several answers: all of them, or any
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +115,9 @@ class TableReader:
 
     count: int | None = None
 
-    def __init__(self, table: Table, types: dict[int, str]) -> None:
+    def __init__(self, table: Table, types: dict[int, str], first_fid: int) -> None:
         self._table = table
+        self._first_fid = first_fid
         self._types = [types[index] for index in range(len(table.attributes))]
         self.geometry_type = "Unknown" if table.xy is None else "Point"
         names = [table.names[place] for place in table.attributes]
@@ -123,7 +125,7 @@ class TableReader:
 
     def batches(self) -> Iterator[SourceBatch]:
         """Give the features."""
-        first = 1
+        first = self._first_fid
         for rows in self._table.rows():
             texts = [rows.column(place) for place in self._table.attributes]
             given = zip(texts, self._types, self.fields.names, strict=True)
@@ -150,11 +152,11 @@ def surveyed(file: SourceFile, options: SourceOptions) -> tuple[Declared, list[F
 
 
 @contextmanager
-def open_table(file: SourceFile, opening: Opening) -> Iterator[TableReader]:
+def open_table(file: SourceFile, opening: Opening, first_fid: int = 1) -> Iterator[TableReader]:
     """Open a table as it was found to be."""
     asked = SourceOptions(x_column=opening.x_column, y_column=opening.y_column, wkt_column=opening.wkt_column)
     plain = _table(file, opening.encoding or UTF8, asked)
-    yield TableReader(_located(plain, asked), opening.types)
+    yield TableReader(_located(plain, asked), opening.types, first_fid)
 
 
 def _encoding(file: SourceFile, wanted: str | None) -> tuple[str, list[Finding]]:
@@ -236,7 +238,7 @@ def _located(table: Table, options: SourceOptions) -> Table:
         return replace(table, xy=(_place(table, options.x_column), _place(table, options.y_column)))
     if options.x_column is not None or options.y_column is not None:
         raise rejected(Code.NO_COORDINATES, "Only one of x_column and y_column is named.", "columns")
-    found = _usual_wkt(table) or _usual_pair(table)
+    found = _usual_wkt(table, pc.all) or _usual_pair(table) or _usual_wkt(table, pc.any)
     if found is None:
         raise rejected(Code.NO_COORDINATES, f"No column has coordinates; there are: {_told(table)}.", "columns")
     return found
@@ -252,20 +254,20 @@ def _told(table: Table) -> str:
     return ", ".join(table.names[:_MOST_TOLD])
 
 
-def _usual_wkt(table: Table) -> Table | None:
+def _usual_wkt(table: Table, needed: _Needed) -> Table | None:
     plain = [name.casefold() for name in table.names]
     for name in GEOMETRIES:
-        if name in plain and _is_wkt(table, plain.index(name)):
+        if name in plain and _is_wkt(table, plain.index(name), needed):
             return replace(table, wkt=plain.index(name))
     return None
 
 
-def _is_wkt(table: Table, place: int) -> bool:
-    """Tell whether the first values that a column has are WKT."""
+def _is_wkt(table: Table, place: int, needed: _Needed) -> bool:
+    """Tell whether all or any of the first values that a column has are WKT."""
     for rows in table.rows():
         values = without_blanks(rows.column(place)).drop_null()
         if len(values):
-            return bool(pc.all(pc.match_substring_regex(values, _WKT)).as_py())
+            return bool(needed(pc.match_substring_regex(values, _WKT)).as_py())
     return False
 
 

@@ -64,8 +64,9 @@ class GeoColumns:
 class ParquetReader:
     """Reads the features of some row groups."""
 
-    def __init__(self, file: pq.ParquetFile, geo: GeoColumns, groups: range) -> None:
+    def __init__(self, file: pq.ParquetFile, geo: GeoColumns, groups: range, first_fid: int) -> None:
         self._file = file
+        self._first_fid = first_fid
         self._geo = geo
         self._groups = groups
         fields = [field for field in file.schema_arrow if _is_attribute(field.name, geo)]
@@ -77,6 +78,7 @@ class ParquetReader:
 
     def batches(self) -> Iterator[SourceBatch]:
         """Give the features."""
+        first = self._first_fid
         with telling_errors():
             names = [*self._names, self._geo.primary]
             read = self._file.iter_batches(1, row_groups=list(self._groups), columns=names, use_threads=False)
@@ -84,7 +86,8 @@ class ParquetReader:
                 columns = [batch.column(name) for name in self._names]
                 values = [column.cast(field.type) for column, field in zip(columns, self.fields, strict=True)]
                 attributes = with_columns(batch, values, self.fields)
-                wkb = _wkb(batch.column(self._geo.primary), self._geo)
+                wkb = _wkb(batch.column(self._geo.primary), self._geo, first)
+                first += len(wkb)
                 self._file.reader.set_batch_size(_next_rows(len(wkb), attributes.nbytes + wkb.nbytes))
                 yield SourceBatch(attributes, wkb)
 
@@ -99,15 +102,15 @@ def _next_rows(rows: int, size: int) -> int:
 
 
 @contextmanager
-def open_parquet(file: SourceFile, chunk: Chunk | None = None) -> Iterator[ParquetReader]:
-    """Open a file, or a chunk of its row groups."""
+def open_parquet(file: SourceFile, chunk: Chunk | None = None, first_fid: int = 1) -> Iterator[ParquetReader]:
+    """Open a file, or a chunk of its row groups, whose first row has this number."""
     with _opened(file) as opened:
         with telling_errors():
             geo = _geo_columns(opened)
             groups = range(opened.metadata.num_row_groups)
             if chunk is not None and chunk.begin is not None and chunk.end is not None:
                 groups = groups[chunk.begin : chunk.end]
-            reader = ParquetReader(opened, geo, groups)
+            reader = ParquetReader(opened, geo, groups, first_fid)
         yield reader
 
 
@@ -295,11 +298,11 @@ def _storage(kind: pa.DataType) -> pa.DataType:
     return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
 
 
-def _wkb(column: pa.Array, geo: GeoColumns) -> pa.Array:
+def _wkb(column: pa.Array, geo: GeoColumns, first: int) -> pa.Array:
     stored = column.storage if isinstance(column, pa.ExtensionArray) else column
     encoding = _plain_encoding(geo.encoding)
     if encoding in geoarrow.LEVELS:
         return geoarrow.write_wkb(stored, encoding)
     if encoding == "wkt":
-        return wkt.write_wkb(stored.cast(pa.string()), f"column {geo.primary}")
+        return wkt.write_wkb(stored.cast(pa.string()), f"column {geo.primary}", first)
     return stored if pa.types.is_binary(stored.type) else stored.cast(pa.large_binary())

@@ -1,14 +1,15 @@
 """Open a partner's file of features, and say what is wrong with it. Imports GDAL: only for where a handler runs."""
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Final
 
 from graticule.handlers.context import ProcessContext
 from graticule.handlers.findings import Finding
 from graticule.handlers.vector.described import Opening
-from graticule.handlers.vector.rejecting import Code, fixed, info, rejected
+from graticule.handlers.vector.rejecting import Code, fixed, info, naming_layer, rejected
 from graticule.handlers.vector.sources import csv_table, filegdb, flatgeobuf, geoparquet, ogr_reading, shapefile
-from graticule.handlers.vector.sources.archive import unpacked
+from graticule.handlers.vector.sources.archive import Unpacked, unpacked
 from graticule.handlers.vector.sources.choosing import Choice, candidates, check_count, chosen
 from graticule.handlers.vector.sources.encodings import FALLBACK, known_encoding
 from graticule.handlers.vector.sources.geopackage import feature_layers
@@ -38,10 +39,11 @@ def opened_layers(ctx: ProcessContext, file: SourceFile, options: SourceOptions)
     openings, findings = [], []
     with closed_network():
         for each in _files(ctx, file, options):
-            for name in _layer_names(each):
-                opening, found = _opened(ctx, each, name, options)
-                openings.append(opening)
-                findings += found
+            with _naming_file(each.prefix):
+                for name in _layer_names(each):
+                    opening, found = _opened(ctx, each, name, options)
+                    openings.append(opening)
+                    findings += found
     check_count(len(openings))
     return openings, findings
 
@@ -52,9 +54,17 @@ def _files(ctx: ProcessContext, file: SourceFile, options: SourceOptions) -> lis
         return [_File(file, file.stem, file.kind(), choice)]
     found = unpacked(ctx, file, choice)
     rest = replace(choice, layer=None) if found[0].is_chosen else choice
-    return [
-        _File(each.file, each.stem, each.file.kind(), rest, f"{each.name}/" if len(found) > 1 else "") for each in found
-    ]
+    return [_unpacked_file(each, rest, f"{each.name}/" if len(found) > 1 else "") for each in found]
+
+
+def _unpacked_file(found: Unpacked, choice: Choice, prefix: str) -> _File:
+    with _naming_file(prefix):
+        return _File(found.file, found.stem, found.file.kind(), choice, prefix)
+
+
+def _naming_file(prefix: str) -> AbstractContextManager[None]:
+    """Let a rejection tell in which of several files of an archive something was found."""
+    return naming_layer(prefix.rstrip("/")) if prefix else nullcontext()
 
 
 def _layer_names(source: _File) -> list[str | None]:

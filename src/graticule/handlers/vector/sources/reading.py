@@ -20,14 +20,16 @@ _ANNOUNCED: Final = {Kind.GEOPACKAGE, Kind.FLATGEOBUF, Kind.SHAPEFILE, Kind.FILE
 
 
 @contextmanager
-def open_layer(storage: BlockingStorage, opening: Opening, chunk: Chunk | None = None) -> Iterator[LayerReader]:
-    """Open a layer, or a chunk of it; a file that is not what it was is rejected."""
+def open_layer(
+    storage: BlockingStorage, opening: Opening, chunk: Chunk | None = None, first_fid: int = 1
+) -> Iterator[LayerReader]:
+    """Open a layer, or a chunk of it, whose first row has this number; a file that is not what it was is rejected."""
     file = SourceFile.of(storage, opening.path)
     file.check_unchanged(opening.etag)
     if file.kind() is not opening.kind:
         raise rejected(Code.NOT_A_VECTOR, f"The file is no {opening.kind.value} file.")
-    with closed_network(), _reader(file, opening, chunk) as reader:
-        yield LinearReader(reader, chunk.first_fid if chunk else 1)
+    with closed_network(), _reader(file, opening, chunk, first_fid) as reader:
+        yield LinearReader(reader, first_fid)
         file.check_unchanged(opening.etag)
 
 
@@ -53,13 +55,13 @@ def _places(file: SourceFile, opening: Opening, rows: int) -> list[tuple[int, in
 
 
 @contextmanager
-def _reader(file: SourceFile, opening: Opening, chunk: Chunk | None) -> Iterator[LayerReader]:
+def _reader(file: SourceFile, opening: Opening, chunk: Chunk | None, first_fid: int) -> Iterator[LayerReader]:
     if opening.kind is Kind.CSV:
-        with csv_table.open_table(file, opening) as table:
+        with csv_table.open_table(file, opening, first_fid) as table:
             yield table
         return
     if opening.kind is Kind.GEOPARQUET:
-        with geoparquet.open_parquet(file, chunk) as parquet:
+        with geoparquet.open_parquet(file, chunk, first_fid) as parquet:
             yield parquet
         return
     layer = opening.layer if opening.kind in MULTI_LAYER else None  # others have but one, of whatever name
