@@ -163,24 +163,20 @@ def severity_of(code: Code) -> Severity:
     return Severity.FIX if HOW_TO_FIX[code].startswith(_OURS) else Severity.REJECT
 
 
-def fixed(code: Code, what: str, where: str = WHOLE_FILE) -> Finding:
-    """Give a finding that is mended on the way."""
-    return _finding(code, Severity.FIX, what, where)
-
-
-def warning(code: Code, what: str, where: str = WHOLE_FILE) -> Finding:
-    """Return a finding about something odd that is accepted as it is."""
-    return _finding(code, Severity.WARNING, what, where)
-
-
-def info(code: Code, what: str, where: str = WHOLE_FILE) -> Finding:
-    """Return a finding that only says what is done with the file."""
-    return _finding(code, Severity.INFO, what, where)
+def finding(code: Code, what: str, where: str = WHOLE_FILE) -> Finding:
+    """Return a finding; its code says how serious it is."""
+    return Finding(
+        code=code.value,
+        severity=severity_of(code),
+        what=shortened(what),
+        where=shortened(where),
+        how_to_fix=HOW_TO_FIX[code],
+    )
 
 
 def rejected(code: Code, what: str, where: str = WHOLE_FILE) -> Rejected:
     """Give the rejection of a file because of one thing."""
-    return Rejected([_finding(code, Severity.REJECT, what, where)])
+    return Rejected([finding(code, what, where)])
 
 
 @contextmanager
@@ -191,21 +187,11 @@ def naming_layer(name: str) -> Iterator[None]:
     except Rejected as told:
         layer = f"layer {name}"
         named = [
-            finding if layer in finding.where else finding.model_copy(update={"where": _within(layer, finding.where)})
-            for finding in told.findings
+            each if layer in each.where else each.model_copy(update={"where": _within(layer, each.where)})
+            for each in told.findings
         ]
         raise Rejected(named, told.facts) from told
 
 
 def _within(layer: str, where: str) -> str:
     return layer if where == WHOLE_FILE else shortened(f"{layer}, {where}")
-
-
-def _finding(code: Code, severity: Severity, what: str, where: str) -> Finding:
-    return Finding(
-        code=code.value,
-        severity=severity,
-        what=shortened(what),
-        where=shortened(where),
-        how_to_fix=HOW_TO_FIX[code],
-    )

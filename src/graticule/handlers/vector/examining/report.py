@@ -22,7 +22,7 @@ from graticule.handlers.vector.examining.scanning import Box, Noted, Scan
 from graticule.handlers.vector.preparing.attributes import column_type
 from graticule.handlers.vector.preparing.columns import column_names
 from graticule.handlers.vector.preparing.reprojecting import half_turn
-from graticule.handlers.vector.rejecting import Code, fixed, info, rejected, warning
+from graticule.handlers.vector.rejecting import Code, finding, rejected
 from graticule.handlers.vector.sources.choosing import listed
 from graticule.handlers.vector.sources.placing import Location, area_of_use, locate
 from graticule.handlers.vector.sources.projections import on_the_ground
@@ -157,14 +157,14 @@ def merged_findings(layers: Sequence[ExaminedLayer], column: Column, mixed: Sequ
     """Tell that several layers become one table."""
     names = listed([layer.opening.name for layer in layers])
     what = f"{len(layers)} layers become one table: {names}. Its column `{column.name}` names the layer of each row."
-    yield info(Code.MERGED_LAYERS, what)
+    yield finding(Code.MERGED_LAYERS, what)
     if mixed:
-        yield info(Code.MIXED_TYPES, f"Fields have different types in the layers: {listed(mixed)}.", "columns")
+        yield finding(Code.MIXED_TYPES, f"Fields have different types in the layers: {listed(mixed)}.", "columns")
 
 
 def _swapped(layer: ExaminedLayer) -> Iterator[Finding]:
     if layer.opening.is_swapped:
-        yield fixed(Code.SWAPPED_AXES, "The coordinates have north before east.", f"layer {layer.opening.name}")
+        yield finding(Code.SWAPPED_AXES, "The coordinates have north before east.", f"layer {layer.opening.name}")
 
 
 def _outside(layer: ExaminedLayer) -> Iterator[Finding]:
@@ -172,7 +172,7 @@ def _outside(layer: ExaminedLayer) -> Iterator[Finding]:
     if location is not None and location.is_outside:
         sides = ", ".join(f"{side:.6g}" for side in location.bbox)
         what = f"The layer lies at {sides} (degrees), outside the area of use of its CRS: {area_of_use(opening.crs)}."
-        yield warning(Code.OUTSIDE_AREA_OF_USE, what, f"layer {opening.name}")
+        yield finding(Code.OUTSIDE_AREA_OF_USE, what, f"layer {opening.name}")
 
 
 def _other_crs(openings: Sequence[Opening], target: CRS) -> Iterator[Finding]:
@@ -180,7 +180,9 @@ def _other_crs(openings: Sequence[Opening], target: CRS) -> Iterator[Finding]:
         crs = CRS.from_user_input(name)
         if not on_the_ground(crs).equals(target, ignore_axis_order=True):
             where = "CRS" if len(openings) == 1 else f"layer {opening.name}"
-            yield info(Code.OTHER_CRS, f"Reprojected from {_code(opening) or crs.name} to {target.to_string()}.", where)
+            yield finding(
+                Code.OTHER_CRS, f"Reprojected from {_code(opening) or crs.name} to {target.to_string()}.", where
+            )
 
 
 def _empty(scan: Scan) -> Iterator[Finding]:
@@ -189,25 +191,25 @@ def _empty(scan: Scan) -> Iterator[Finding]:
             f"{_features(count)} no place: {scan.null.count} without a geometry, {scan.empty.count} with an empty one."
         )
         examples = sorted(scan.null.examples + scan.empty.examples, key=lambda example: example.feature)
-        yield fixed(Code.EMPTY_GEOMETRIES, what, _where(each.feature for each in examples))
+        yield finding(Code.EMPTY_GEOMETRIES, what, _where(each.feature for each in examples))
 
 
 def _repaired(scan: Scan) -> Iterator[Finding]:
     curved, unclosed, short, flat = scan.curved, scan.unclosed, scan.shortened, scan.flat
     if curved.count:
-        yield fixed(Code.CURVED_GEOMETRIES, f"{_features(curved.count)} curves.", _named(curved))
+        yield finding(Code.CURVED_GEOMETRIES, f"{_features(curved.count)} curves.", _named(curved))
     if unclosed.count:
         what = f"{_features(unclosed.count)} a ring that does not end where it begins."
-        yield fixed(Code.UNCLOSED_RINGS, what, _named(unclosed))
+        yield finding(Code.UNCLOSED_RINGS, what, _named(unclosed))
     if short.count:
         what = f"{_features(short.count)} a ring of fewer than three different points, or a line of one."
-        yield fixed(Code.SHORT_RINGS, what, _named(short))
+        yield finding(Code.SHORT_RINGS, what, _named(short))
     if flat.count:
         what = f"{_features(flat.count)} a geometry without area or length. Its geometry is kept as it is."
-        yield warning(Code.FLAT_GEOMETRIES, what, _named(flat))
+        yield finding(Code.FLAT_GEOMETRIES, what, _named(flat))
     if scan.partly_flat.count:
         what = f"{_features(scan.partly_flat.count)} a part without area or length. Only the other parts are kept."
-        yield warning(Code.FLAT_GEOMETRIES, what, _named(scan.partly_flat))
+        yield finding(Code.FLAT_GEOMETRIES, what, _named(scan.partly_flat))
 
 
 def _named(noted: Noted) -> str:
@@ -220,23 +222,23 @@ def _invalid(scan: Scan) -> Iterator[Finding]:
     if count := scan.invalid.count:
         first = scan.invalid.examples[0]
         what = f"{_features(count)} an invalid geometry, the first because of: {first.reason}."
-        yield fixed(Code.INVALID_GEOMETRIES, what, _named(scan.invalid))
+        yield finding(Code.INVALID_GEOMETRIES, what, _named(scan.invalid))
 
 
 def _mixed(scan: Scan) -> Iterator[Finding]:
     if len({_SHAPES[name] for name in scan.types}) > 1:
         told = ", ".join(f"{count} {name}" for name, count in scan.types.most_common())
-        yield info(Code.MIXED_GEOMETRIES, f"The layer has geometries of several types: {told}.")
+        yield finding(Code.MIXED_GEOMETRIES, f"The layer has geometries of several types: {told}.")
     if len(scan.dimensions) > 1:
         told = ", ".join(f"{count} {_dimensions(*each)}" for each, count in scan.dimensions.most_common())
-        yield fixed(Code.MIXED_DIMENSIONS, f"The layer has geometries of several dimensions: {told}.")
+        yield finding(Code.MIXED_DIMENSIONS, f"The layer has geometries of several dimensions: {told}.")
 
 
 def _across(layer: ExaminedLayer) -> Iterator[Finding]:
     if count := layer.beyond:
-        yield fixed(Code.ACROSS_ANTIMERIDIAN, f"{_features(count)} longitudes on the other side of the antimeridian.")
+        yield finding(Code.ACROSS_ANTIMERIDIAN, f"{_features(count)} longitudes on the other side of the antimeridian.")
     elif layer.location is not None and layer.location.bbox[0] > layer.location.bbox[2]:
-        yield fixed(Code.ACROSS_ANTIMERIDIAN, "The layer lies on both sides of the antimeridian.")
+        yield finding(Code.ACROSS_ANTIMERIDIAN, "The layer lies on both sides of the antimeridian.")
 
 
 def _renamed(columns: Sequence[Column]) -> Iterator[Finding]:
@@ -245,7 +247,7 @@ def _renamed(columns: Sequence[Column]) -> Iterator[Finding]:
         told = [f"{shortened(each.field, LONGEST_TOLD)} → {each.name}" for each in renamed[:MOST_RENAMED_TOLD]]
         more = ["…"] if len(renamed) > MOST_RENAMED_TOLD else []
         who = "1 column gets another name" if len(renamed) == 1 else f"{len(renamed)} columns get other names"
-        yield info(Code.RENAMED_COLUMNS, f"{who}: {', '.join(told + more)}.", "columns")
+        yield finding(Code.RENAMED_COLUMNS, f"{who}: {', '.join(told + more)}.", "columns")
 
 
 def _features(count: int) -> str:

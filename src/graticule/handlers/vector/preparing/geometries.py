@@ -4,7 +4,6 @@ Nearly all of a batch goes the way of `wkb.scanned`: their bytes are rewritten w
 invalid, or across the antimeridian are taken apart one by one.
 """
 
-import re
 import struct
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,6 +19,7 @@ from pyproj.exceptions import ProjError
 from graticule.handlers.vector.described import Shape
 from graticule.handlers.vector.preparing.bounds import Bounds, joined
 from graticule.handlers.vector.preparing.dividing import Divider, of_kind
+from graticule.handlers.vector.preparing.parsing import naming_feature
 from graticule.handlers.vector.preparing.repairing import made_valid, repaired_parts
 from graticule.handlers.vector.preparing.reprojecting import (
     BEYOND_POLE,
@@ -41,9 +41,7 @@ from graticule.handlers.vector.preparing.wkb import (
     Floats,
     Geometry,
     Integers,
-    Malformed,
     Runs,
-    Unsupported,
     Writer,
     code_of,
     of_shapely,
@@ -53,9 +51,8 @@ from graticule.handlers.vector.preparing.wkb import (
     walked,
 )
 from graticule.handlers.vector.rejecting import Code, rejected
-from graticule.handlers.vector.sources.projections import on_the_ground, read_crs
+from graticule.handlers.vector.sources.projections import CODE, on_the_ground, read_crs
 
-_EPSG: Final = re.compile(r"EPSG:[0-9]{1,6}")
 _SHARES: Final = (0.25, 0.5, 0.75)  # of an edge: places by which its way round the globe is known
 _WANTED: Final = {"MultiPoint": 4, "MultiLineString": 5, "MultiPolygon": 6, "GeometryCollection": 7}
 
@@ -136,15 +133,8 @@ class Preparer:
         return _Shaped.of(given, _found(given), self._stride), repaired
 
     def _rewritten(self, data: bytes, number: int) -> bytes:
-        where = f"feature {number}"
-        try:
+        with naming_feature(number):
             return self._several(read(data), number)
-        except Unsupported as error:
-            what = f"The geometry of feature {number} cannot be used: {error}"
-            raise rejected(Code.UNSUPPORTED_GEOMETRY, what, where) from None
-        except Malformed as error:
-            what = f"The geometry of feature {number} cannot be read: {error}"
-            raise rejected(Code.CORRUPT, what, where) from None
 
     def _several(self, geometry: Geometry, number: int) -> bytes:
         """Write a geometry with several parts, of the type of our shape."""
@@ -400,7 +390,7 @@ class _Vertices:
 def target_crs(name: str) -> CRS:
     """Give the CRS of the table, which is one of the EPSG's for maps."""
     try:
-        crs = CRS.from_user_input(name) if _EPSG.fullmatch(name) else None
+        crs = CRS.from_user_input(name) if CODE.fullmatch(name) else None
     except ProjError:
         crs = None
     if crs is None or crs.to_epsg() is None or not (crs.is_projected or crs.is_geographic) or crs.is_vertical:

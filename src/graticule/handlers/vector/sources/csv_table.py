@@ -24,7 +24,7 @@ from graticule.handlers.findings import Finding
 from graticule.handlers.vector.described import WGS84, Opening
 from graticule.handlers.vector.preparing.parsing import naming_feature
 from graticule.handlers.vector.preparing.wkb import Writer, read
-from graticule.handlers.vector.rejecting import Code, info, rejected
+from graticule.handlers.vector.rejecting import Code, finding, rejected
 from graticule.handlers.vector.sources.encodings import FALLBACK, UTF8, is_encoded, known_encoding, mark_of
 from graticule.handlers.vector.sources.layer import Declared, SourceBatch, with_columns
 from graticule.handlers.vector.sources.ogr import BATCH_ROWS
@@ -166,7 +166,7 @@ def _encoding(file: SourceFile, wanted: str | None) -> tuple[str, list[Finding]]
         return encoding, []
     if wanted:
         raise rejected(Code.UNKNOWN_ENCODING, f"The texts are not all in {wanted}.", "encoding")
-    return FALLBACK, [info(Code.OTHER_ENCODING, f"The texts are not in UTF-8; they are read as {FALLBACK}.")]
+    return FALLBACK, [finding(Code.OTHER_ENCODING, f"The texts are not in UTF-8; they are read as {FALLBACK}.")]
 
 
 def _table(file: SourceFile, encoding: str, options: SourceOptions) -> Table:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from graticule.handlers.blob_stream import blob_stream
 from graticule.handlers.findings import Finding, Rejected
 from graticule.handlers.vector.described import WGS84, Chunk
-from graticule.handlers.vector.rejecting import Code, rejected, warning
+from graticule.handlers.vector.rejecting import Code, finding, rejected
 from graticule.handlers.vector.sources import geoarrow, wkt
 from graticule.handlers.vector.sources.crs_texts import is_name
 from graticule.handlers.vector.sources.layer import Declared, SourceBatch, with_columns
@@ -122,7 +122,7 @@ def declared(file: SourceFile) -> tuple[Declared, list[Finding]]:
 
 
 def _curved_edges(column: str) -> Finding:
-    return warning(Code.CURVED_EDGES, "The edges between vertices follow the globe, not the map.", f"column {column}")
+    return finding(Code.CURVED_EDGES, "The edges between vertices follow the globe, not the map.", f"column {column}")
 
 
 def ranges(file: SourceFile, rows: int) -> list[tuple[int, int, int]]:

@@ -7,7 +7,7 @@ from typing import Final
 from graticule.handlers.context import ProcessContext
 from graticule.handlers.findings import Finding
 from graticule.handlers.vector.described import Opening
-from graticule.handlers.vector.rejecting import Code, fixed, info, naming_layer, rejected
+from graticule.handlers.vector.rejecting import Code, finding, naming_layer, rejected
 from graticule.handlers.vector.sources import csv_table, filegdb, flatgeobuf, geoparquet, ogr_reading, shapefile
 from graticule.handlers.vector.sources.archive import Unpacked, unpacked
 from graticule.handlers.vector.sources.choosing import Choice, candidates, check_count, chosen
@@ -118,7 +118,7 @@ def _opened(
 
 def _mixed_zones(declared: Declared) -> list[Finding]:
     what = "Some of the date-times have a zone, and some have none."
-    return [fixed(Code.MIXED_ZONES, what, f"field {name}") for name in declared.mixed_zones[:MOST_ZONES_TOLD]]
+    return [finding(Code.MIXED_ZONES, what, f"field {name}") for name in declared.mixed_zones[:MOST_ZONES_TOLD]]
 
 
 def _single(ctx: ProcessContext, source: _File, options: SourceOptions) -> tuple[Declared, list[Finding]]:
@@ -154,4 +154,4 @@ def _undeclared_encoding(wanted: str | None) -> tuple[str, list[Finding]]:
     if wanted is not None:
         return known_encoding(wanted), []
     what = f"The file declares no character set, and its texts are not in UTF-8; they are read as {FALLBACK}."
-    return FALLBACK, [info(Code.OTHER_ENCODING, what)]
+    return FALLBACK, [finding(Code.OTHER_ENCODING, what)]

@@ -12,7 +12,7 @@ from graticule.handlers.answers import go_on
 from graticule.handlers.blob_stream import blob_stream
 from graticule.handlers.context import ProcessContext
 from graticule.handlers.findings import Finding
-from graticule.handlers.vector.rejecting import Code, info, rejected
+from graticule.handlers.vector.rejecting import Code, finding, rejected
 from graticule.handlers.vector.sources.crs_texts import LONGEST_TEXT, check_crs_text, code_in_wkt, is_self_contained
 from graticule.handlers.vector.sources.encodings import FALLBACK, UTF8, encoding_of, known_encoding
 from graticule.handlers.vector.sources.source import SourceFile
@@ -119,10 +119,12 @@ def text_encoding(file: SourceFile, wanted: str | None) -> tuple[str, list[Findi
     if seen.is_ascii or (declared is None and seen.is_utf8):
         return declared or UTF8, []
     if seen.is_utf8 and declared != UTF8 and not _is_declared(file):  # a language says little: it is never left out
-        return UTF8, [info(Code.OTHER_ENCODING, f"The .dbf file says that texts are in {declared}; they are in UTF-8.")]
+        return UTF8, [
+            finding(Code.OTHER_ENCODING, f"The .dbf file says that texts are in {declared}; they are in UTF-8.")
+        ]
     if declared is None or (declared == UTF8 and not seen.is_utf8):
         what = f"The texts are not in UTF-8{' as the file says' if declared else ''}; they are read as {FALLBACK}."
-        return FALLBACK, [info(Code.OTHER_ENCODING, what)]
+        return FALLBACK, [finding(Code.OTHER_ENCODING, what)]
     return declared, []
 
 
