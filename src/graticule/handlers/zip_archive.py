@@ -77,7 +77,7 @@ def read_head(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, length: int) -> 
     with archive.open(entry) as stream:
         head = stream.read(length)
     if _MAGIC.match(head):
-        raise ArchiveError(NESTED, "The archive has another in it.", f"file {entry.filename}")
+        raise ArchiveError(NESTED, "The archive contains another archive.", f"file {entry.filename}")
     return head
 
 
@@ -124,7 +124,7 @@ def _check_places(entries: list[zipfile.ZipInfo], end: int) -> None:
     begins = [*(entry.header_offset for entry in placed[1:]), end]
     for entry, following in zip(placed, begins, strict=False):
         if entry.header_offset + _LOCAL_HEADER_BYTES + entry.compress_size > following:
-            raise ArchiveError(BOMB, "Files of the archive lie over each other.")
+            raise ArchiveError(BOMB, "Files in the archive overlap.")
 
 
 def _check_entry(entry: zipfile.ZipInfo) -> None:
@@ -141,4 +141,4 @@ def _check_entry(entry: zipfile.ZipInfo) -> None:
     if not entry.is_dir() and entry.compress_type not in _READ:
         raise ArchiveError(UNSAFE, "A file of the archive is compressed in an unusual way.", where)
     if not _JUNK.search(name) and name.casefold().endswith(_ENDINGS):
-        raise ArchiveError(NESTED, "The archive has another in it.", where)
+        raise ArchiveError(NESTED, "The archive contains another archive.", where)

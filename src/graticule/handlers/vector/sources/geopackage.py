@@ -40,7 +40,7 @@ def feature_layers(file: str, choice: Choice) -> list[str]:
     except (sqlite3.Error, OverflowError, UnicodeError) as error:
         raise rejected(Code.CORRUPT, "The tables of the file cannot be listed.") from error
     if views:
-        raise rejected(Code.NOT_A_TABLE, "The layer is not a table, but worked out from others.", f"layer {views[0]}")
+        raise rejected(Code.NOT_A_TABLE, "The layer is a view or has computed columns.", f"layer {views[0]}")
     return names
 
 

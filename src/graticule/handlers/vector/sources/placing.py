@@ -33,7 +33,7 @@ def layer_crs(declared: str | None, wanted: str | None, where: str) -> str:
         what = f"PROJ has no transformation from the CRS {crs.name} to degrees."
         raise rejected(Code.UNKNOWN_SOURCE_CRS, what, where)
     if body := other_body(crs):
-        raise rejected(Code.OTHER_BODY, f"The CRS {crs.name} is not of the Earth, but of {body}.", where)
+        raise rejected(Code.OTHER_BODY, f"The CRS {crs.name} is for {body}, not for the Earth.", where)
     return _name(crs)
 
 
