@@ -100,7 +100,7 @@ class OverviewBuilder:
 
     async def find_dense_tiles(self) -> list[int]:
         """Find the tiles that are to be prepared, and return how many there are of each zoom."""
-        for name in ("overview", "boxes", "burnt"):
+        for name in ("overview", "boxes", "burnt", "runs"):
             await self._run("drop", table=self._name(name))
         await self._run("create_boxes", boxes=self._name("boxes"))
         await self._run("create_tiles")
@@ -136,6 +136,9 @@ class OverviewBuilder:
         """Prepare for `burn`."""
         await self._run("index_boxes", boxes=self._name("boxes"))
         await self._run("create_burnt", burnt=self._name("burnt"))
+        await self._run("create_runs", runs=self._name("runs"))
+        await self._run("index_runs", runs=self._name("runs"))
+        await self._run("analyze", table=self._name("runs"))
 
     async def burn(self, first: int, after: int, max_zoom: int) -> None:
         """Burn the small features of a range of ids into the pixels that they touch."""
@@ -186,7 +189,7 @@ class OverviewBuilder:
 
     async def finish(self) -> None:
         """Drop all but the tiles."""
-        for table in (self._name("boxes"), self._name("burnt"), self._level(0)):
+        for table in (*map(self._name, ("boxes", "burnt", "runs")), self._level(0)):
             await self._run("drop", table=table)
 
     def _tile(self, zoom: int, x: int, y: int, limit: int) -> dict[str, Any]:
@@ -209,6 +212,7 @@ class OverviewBuilder:
             "members": members,
             "level": self._level(zoom),
             "left_out": left_out,
+            "runs": self._name("runs"),
             "cell": sql.Literal(TILE_RESOLUTION // TILE_PIXELS),
             "layer": sql.Literal(LAYER),
             "resolution": sql.Literal(TILE_RESOLUTION),

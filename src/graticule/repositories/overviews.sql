@@ -124,6 +124,20 @@ ST_MakeEnvelope(
     ((x + 1) / pixels - 0.5) * {world}, (0.5 - y / pixels) * {world}, 3857
 )
 
+-- name: create_runs
+-- Where the pixels of each mask begin and end: each by itself for points, those beside each other for the others.
+-- A table, which the planner knows the size of: it would compare each row of pixels with each run.
+CREATE UNLOGGED TABLE {runs} AS
+SELECT dimension::smallint, mask, a, b, min(a) OVER (PARTITION BY dimension, mask) AS first_a
+FROM generate_series(0, 2) AS dimension, generate_series(1, 255) AS mask,
+     generate_series(0, 7) AS a, generate_series(1, 8) AS b
+WHERE b > a AND mask & ((1 << b) - (1 << a)) = (1 << b) - (1 << a)
+  AND (dimension = 0 AND b = a + 1
+       OR dimension > 0 AND (a = 0 OR mask & (1 << (a - 1)) = 0) AND (b = 8 OR mask & (1 << b) = 0));
+
+-- name: index_runs
+CREATE INDEX ON {runs} (dimension, mask);
+
 -- name: create_level
 -- All that is merged at a zoom: what is burnt there, and what was merged above it, at half its size.
 CREATE UNLOGGED TABLE {level} AS
@@ -150,14 +164,7 @@ SELECT x, y FROM {overview} WHERE z = %(zoom)s ORDER BY x, y;
 -- One tile: the largest features themselves, and all others merged, a shape for each eight by eight pixels.
 -- Rows of pixels of one pattern below each other become one. A little room is left around: no shape touches a pixel that
 -- is not its own.
-WITH runs AS MATERIALIZED (
-    SELECT kind.dimension, mask, a, b, min(a) OVER (PARTITION BY kind.dimension, mask) AS first_a
-    FROM generate_series(0, 2) AS kind (dimension), generate_series(1, 255) AS mask,
-         generate_series(0, 7) AS a, generate_series(1, 8) AS b
-    WHERE b > a AND mask & ((1 << b) - (1 << a)) = (1 << b) - (1 << a)
-      AND (kind.dimension = 0 AND b = a + 1
-           OR kind.dimension > 0 AND (a = 0 OR mask & (1 << (a - 1)) = 0) AND (b = 8 OR mask & (1 << b) = 0))
-), drawn AS MATERIALIZED (
+WITH drawn AS MATERIALIZED (
     SELECT {attributes} CAST(NULL AS bigint) AS {count}, {shape} AS geom
     FROM (
         SELECT fid AS member FROM {members}
@@ -190,7 +197,7 @@ WITH runs AS MATERIALIZED (
                )
                ELSE ST_MakePoint((8 * x + a) * {cell} + {cell} / 2, y0 * {cell} + {cell} / 2)
            END ORDER BY y0, a) AS geom
-    FROM bands JOIN runs USING (dimension, mask)
+    FROM bands JOIN {runs} USING (dimension, mask)
     GROUP BY dimension, x, y0 >> 3
 ), written AS (
     SELECT * FROM drawn WHERE geom IS NOT NULL
