@@ -111,9 +111,9 @@ def test_patterns_take_no_longer_than_a_second(name: str) -> None:
     size = BOUNDS.get(name, HEAD_BYTES)
     for begin, part in {*attacks(pattern)} - {("", "")}:
         text = (begin + part * (size // max(1, len(part))))[: size - 1] + "!"
-        started = time.perf_counter()
+        started = time.process_time()
         find(text.encode() if isinstance(pattern.pattern, bytes) else text)
-        assert time.perf_counter() - started < SECONDS, (begin, part[:100])
+        assert time.process_time() - started < SECONDS, (begin, part[:100])
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_patterns_take_no_longer_than_a_second(name: str) -> None:
     ids=["mif", "tab", "xml", "comments", "json-fg"],
 )
 def test_a_format_is_recognized_within_a_second(head: bytes) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     with contextlib.suppress(Rejected):
         kind_of(head, "a.bin")
-    assert time.perf_counter() - started < SECONDS
+    assert time.process_time() - started < SECONDS
