@@ -28,7 +28,14 @@ from rasterio.windows import Window
 from graticule.handlers.findings import Finding, Rejected, Severity
 from graticule.handlers.raster import containers, warp
 from graticule.handlers.raster.acceptance import accepted_kind
-from graticule.handlers.raster.examination import find_dangers, find_type_problems, known_crs
+from graticule.handlers.raster.cog.profile import block_size_for
+from graticule.handlers.raster.examination import (
+    find_dangers,
+    find_type_problems,
+    known_crs,
+    rpc_only,
+    unusable_nodata,
+)
 from graticule.handlers.raster.file_kinds import (
     ACCEPTED,
     CONTAINERS,
@@ -42,6 +49,14 @@ from graticule.handlers.raster.file_kinds import (
 )
 from graticule.handlers.raster.grid import OutputGrid, check_grid_size
 from graticule.handlers.raster.inspection import TAGS_TOLD, declared, pixel_bytes
+from graticule.handlers.raster.nodata import (
+    MAX_EXACT_INTEGER,
+    WIDE_INTEGERS,
+    Number,
+    can_hold,
+    exact_nodatavals,
+    replace_nodata,
+)
 from graticule.handlers.raster.opening import GDAL_ERRORS, gdal_environment, open_raster, unreadable
 from graticule.handlers.raster.options import DEFAULT_CRS, Resampling, resolve_resampling
 from graticule.handlers.raster.pixels import Box
@@ -55,7 +70,7 @@ from graticule.handlers.raster.validation_codes import Code, finding
 from graticule.storage.paths import partial_name
 
 CACHE_MB: Final = 128
-BLOCK: Final = 512
+MAX_INTERLEAVED_BANDS: Final = 4  # by pixel; more are written band by band
 LOOK_PIXELS: Final = 512  # on a side, that are looked at to find out what they are
 MAX_RAW_BYTES: Final = 64 * 1024**3
 CHUNK_BYTES: Final = 64 * 1024**2
@@ -83,9 +98,16 @@ class Picked:
     mask: DatasetReader | None = None
 
     @property
-    def nodata(self) -> float | None:
-        """The value of pixels without data; a GeoTIFF has one for all bands."""
-        return next((each.nodata for each in self.notes if each.nodata is not None), None)
+    def nodata(self) -> Number | None:
+        """The value of pixels without data that they can have; a GeoTIFF has one for all bands."""
+        said = (each.nodata for each in self.notes if each.nodata is not None)
+        return next((nodata for nodata in said if can_hold(self.dataset.dtypes[0], nodata)), None)
+
+    @property
+    def unusable_nodata(self) -> Number | None:
+        """A value that is said to mean no data, and that no pixel can have."""
+        said = (each.nodata for each in self.notes if each.nodata is not None)
+        return next((nodata for nodata in said if not can_hold(self.dataset.dtypes[0], nodata)), None)
 
     @property
     def pixel_bytes(self) -> int:
@@ -164,11 +186,14 @@ def _pick(
     beside = read_sidecars(sidecars, folder, with_crs=selection.source_crs is None)
     mask = stack.enter_context(_open_mask(Path(request.sidecars[".msk"]))) if ".msk" in request.sidecars else None
     points, points_crs = dataset.gcps
+    own = exact_nodatavals(dataset)
     given = known_crs(selection.source_crs) if selection.source_crs else None
     return Picked(
         dataset=dataset,
         bands=bands,
-        notes=tuple(_note(dataset, band, beside.bands.get(band), selection.nodata) for band in bands),
+        notes=tuple(
+            _note(dataset, band, beside.bands.get(band, BandNotes()), selection.nodata, own[band - 1]) for band in bands
+        ),
         variable=chosen.name if chosen else None,
         crs=given or beside.crs or dataset.crs or beside.prj_crs or beside.gcp_crs or points_crs or None,
         transform=beside.transform or _own_transform(dataset) or (None if points else beside.world_transform),
@@ -182,15 +207,17 @@ def _own_transform(dataset: DatasetReader) -> Affine | None:
     return None if dataset.transform.is_identity else dataset.transform
 
 
-def _note(dataset: DatasetReader, band: int, beside: BandNotes | None, nodata: float | None = None) -> BandNotes:
+def _note(
+    dataset: DatasetReader, band: int, beside: BandNotes, given: Number | None = None, own: Number | None = None
+) -> BandNotes:
     """Return what is said of a band: by the submitter, by a file beside it, and by itself, in this order."""
-    place, said = band - 1, beside or BandNotes()
+    place = band - 1
     return BandNotes(
-        nodata=next((each for each in (nodata, said.nodata, dataset.nodatavals[place]) if each is not None), None),
-        scale=dataset.scales[place] if said.scale is None else said.scale,
-        offset=dataset.offsets[place] if said.offset is None else said.offset,
-        unit=said.unit or dataset.units[place] or "",
-        description=said.description or dataset.descriptions[place],
+        nodata=next((each for each in (given, beside.nodata, own) if each is not None), None),
+        scale=dataset.scales[place] if beside.scale is None else beside.scale,
+        offset=dataset.offsets[place] if beside.offset is None else beside.offset,
+        unit=beside.unit or dataset.units[place] or "",
+        description=beside.description or dataset.descriptions[place],
     )
 
 
@@ -209,6 +236,7 @@ def _describe(picked: Picked, kind: FileKind, request: ConversionRequest) -> Con
     # By ranges over a network, NetCDF and HDF5 are slow, and GDAL takes the one for the other.
     is_elsewhere = request.is_remote and kind in CONTAINERS
     return Conversion(
+        findings=[*_find_unusable_nodata(picked)],
         is_needed=kind in CONVERTED or picked.variable is not None or is_changed or is_elsewhere,
         driver=picked.dataset.driver,
         variable=picked.variable,
@@ -216,6 +244,11 @@ def _describe(picked: Picked, kind: FileKind, request: ConversionRequest) -> Con
         has_rpcs=picked.rpcs is not None,
         has_grid=not picked.is_warped,
     )
+
+
+def _find_unusable_nodata(picked: Picked) -> Iterator[Finding]:
+    if (nodata := picked.unusable_nodata) is not None:
+        yield unusable_nodata(nodata, picked.dataset.dtypes[0])
 
 
 def _find_misfits(picked: Picked, selection: SourceSelection) -> Iterator[Finding]:
@@ -228,18 +261,13 @@ def _find_misfits(picked: Picked, selection: SourceSelection) -> Iterator[Findin
         yield finding(Code.TOO_LARGE, what)
     if selection.source_crs and known_crs(selection.source_crs) is None:
         yield finding(Code.UNKNOWN_SOURCE_CRS, "The CRS is not known, or not one of maps.", "source_crs")
+    if picked.transform is None and not picked.gcps and dataset.rpcs is not None and selection.rpc_height is None:
+        yield rpc_only()
     if picked.is_warped and picked.crs is None and picked.rpcs is None:
         yield finding(Code.NO_CRS, "It does not say in which CRS its control points are.", "CRS")
-    if selection.nodata is not None and not _holds(dataset.dtypes[0], selection.nodata):
+    if selection.nodata is not None and not can_hold(dataset.dtypes[0], selection.nodata):
         what = f"No pixel of the type {dataset.dtypes[0]} can have the value {selection.nodata:g}."
         yield finding(Code.UNFIT_NODATA, what, "nodata")
-
-
-def _holds(dtype: str, value: float) -> bool:
-    kind = np.dtype(dtype)
-    if kind.kind == "f":
-        return bool(abs(value) <= np.finfo(kind).max)
-    return float(value).is_integer() and bool(np.iinfo(kind).min <= value <= np.iinfo(kind).max)
 
 
 # Writing
@@ -268,11 +296,23 @@ def _copy(picked: Picked, output: Path, watch: Watch, rpc_height: float | None =
         if picked.rpcs is not None and picked.is_warped:
             written.rpcs = _raised(picked.rpcs, rpc_height or 0.0)
         _annotate(picked, written)
-        for window in _windows(dataset.shape, picked.pixel_bytes):
-            watch()
-            written.write(_read(picked, window), window=window)
-            if (mask := _read_mask(picked, window)) is not None:
+        for places in _group_bands(picked):
+            pixel_size = len(places) * picked.pixel_bytes // len(picked.bands)
+            for window in _windows(dataset.shape, pixel_size, _block_size(written)):
+                watch()
+                written.write(_read(picked, places, window), [place + 1 for place in places], window=window)
+        for window in _windows(dataset.shape, 1, _block_size(written)):
+            if picked.nodata is None and (mask := _read_mask(picked, window)) is not None:
+                watch()
                 written.write_mask(mask, window=window)
+
+
+def _group_bands(picked: Picked) -> list[Sequence[int]]:
+    """Return which bands are read together, so that each block of the source is decoded once."""
+    places = range(len(picked.bands))
+    layout = picked.dataset.tags(ns="IMAGE_STRUCTURE").get("INTERLEAVE")
+    is_together = len(places) <= MAX_INTERLEAVED_BANDS or layout in {"PIXEL", "LINE"}
+    return [places] if is_together else [[place] for place in places]
 
 
 def _read_mask(picked: Picked, window: Window) -> NDArray[np.bool_] | None:
@@ -298,13 +338,17 @@ def _raised(rpcs: RPC, height: float) -> RPC:
     return shifted
 
 
-def _read(picked: Picked, window: Window) -> NDArray[Any]:
-    data: NDArray[Any] = picked.dataset.read(list(picked.bands), window=window)
-    for place, note in enumerate(picked.notes):  # a GeoTIFF has one nodata value for all bands
-        own = note.nodata
-        if own is not None and picked.nodata is not None and not _is_same(own, picked.nodata):
-            is_empty = np.isnan(data[place]) if isnan(own) else data[place] == own
-            data[place][is_empty] = picked.nodata
+def _read(picked: Picked, places: Sequence[int], window: Window) -> NDArray[Any]:
+    data: NDArray[Any] = picked.dataset.read([picked.bands[place] for place in places], window=window)
+    nodata = picked.nodata
+    if nodata is None:
+        return data
+    for band, place in zip(data, places, strict=True):  # a GeoTIFF has one nodata value for all bands
+        own = picked.notes[place].nodata
+        if own is not None and can_hold(data.dtype.name, own) and not _is_same(own, nodata):
+            band[np.isnan(band) if isnan(own) else band == own] = nodata
+    if (mask := _read_mask(picked, window)) is not None:
+        data[:, ~mask] = nodata
     return data
 
 
@@ -350,9 +394,9 @@ def _warp(unwarped: Path, output: Path, warping: Warping, watch: Watch) -> None:
             _create(output, shape, dataset.count, dataset.dtypes[0], **profile) as written,
         ):
             source, bands = warp.Warped(warped, dataset), tuple(dataset.indexes)
-            notes = tuple(_note(dataset, band, None) for band in bands)
+            notes = tuple(_note(dataset, band, BandNotes()) for band in bands)
             _annotate(Picked(dataset, bands, notes, None, target, grid.transform, (), None), written)
-            for window in _windows(shape, pixel_bytes(dataset)):
+            for window in _windows(shape, pixel_bytes(dataset), _block_size(written)):
                 watch()
                 pixels = source.read(Box(window.col_off, window.row_off, window.width, window.height))
                 written.write(pixels.data, window=window)
@@ -383,7 +427,11 @@ def _resampling(dataset: DatasetReader, warping: Warping) -> Resampling:
 
 
 @contextmanager
-def _create(output: Path, shape: tuple[int, int], count: int, dtype: str, **profile: Any) -> Iterator[Any]:
+def _create(
+    output: Path, shape: tuple[int, int], count: int, dtype: str, *, nodata: Number | None, **profile: Any
+) -> Iterator[Any]:
+    block = block_size_for(count * np.dtype(dtype).itemsize)
+    is_wide = dtype in WIDE_INTEGERS and nodata is not None and abs(nodata) > MAX_EXACT_INTEGER
     with (
         rasterio.Env(GDAL_TIFF_INTERNAL_MASK=True),
         rasterio.open(
@@ -394,23 +442,32 @@ def _create(output: Path, shape: tuple[int, int], count: int, dtype: str, **prof
             height=shape[0],
             count=count,
             dtype=dtype,
+            nodata=0 if is_wide else nodata,
             tiled=True,
-            blockxsize=BLOCK,
-            blockysize=BLOCK,
-            interleave="pixel" if count <= 4 else "band",
+            blockxsize=block,
+            blockysize=block,
+            interleave="pixel" if count <= MAX_INTERLEAVED_BANDS else "band",
             compress="deflate",
             zlevel=1,
             bigtiff="IF_SAFER",
+            endianness="LITTLE",
             **profile,
         ) as written,
     ):
         yield written
+    if is_wide and nodata is not None:
+        replace_nodata(output, int(nodata))
 
 
-def _windows(shape: tuple[int, int], bytes_per_pixel: int) -> Iterator[Window]:
-    """Cut into rows of blocks; what is too wide for that, at the borders of blocks."""
+def _block_size(written: Any) -> int:
+    return int(written.block_shapes[0][0])
+
+
+def _windows(shape: tuple[int, int], pixel_size: int, block: int) -> Iterator[Window]:
+    """Cut at the borders of blocks into parts that fit into memory: whole rows of blocks, if these fit."""
     height, width = shape
-    columns = max(BLOCK, CHUNK_BYTES // (BLOCK * bytes_per_pixel) // BLOCK * BLOCK)
-    for row in range(0, height, BLOCK):
+    columns = min(max(block, CHUNK_BYTES // (block * pixel_size) // block * block), width)
+    rows = max(block, CHUNK_BYTES // (columns * pixel_size) // block * block)
+    for row in range(0, height, rows):
         for column in range(0, width, columns):
-            yield Window(column, row, min(columns, width - column), min(BLOCK, height - row))
+            yield Window(column, row, min(columns, width - column), min(rows, height - row))

@@ -24,7 +24,7 @@ from graticule.handlers.outputs.staging import scratch_path
 from graticule.handlers.raster.cog.profile import block_size_for
 from graticule.handlers.raster.grid import OutputGrid
 from graticule.handlers.raster.inspection import pixel_bytes
-from graticule.handlers.raster.nodata import Number, exact_nodata
+from graticule.handlers.raster.nodata import MAX_EXACT_INTEGER, Number, exact_nodata
 from graticule.handlers.raster.opening import gdal_environment, open_raster
 from graticule.handlers.raster.options import CACHE_MB
 from graticule.handlers.raster.pixels import Box
@@ -37,7 +37,6 @@ from graticule.telemetry import span
 BLOCK: Final = 512
 LATTICE: Final = 32  # pixels of the output between two positions that are looked up in the source
 MARGIN: Final = 16  # source pixels around, for resampling that blends
-MAX_EXACT_INTEGER: Final = 2**53
 BLOCKS_AT_ONCE: Final = 8
 
 

@@ -32,7 +32,7 @@ from graticule.handlers.raster.inspection import (
     raw_bytes,
     too_many_bands,
 )
-from graticule.handlers.raster.nodata import exact_nodata
+from graticule.handlers.raster.nodata import Number, exact_nodata
 from graticule.handlers.raster.opening import GDAL_ERRORS, gdal_environment, open_raster, unreadable
 from graticule.handlers.raster.options import DEFAULT_CRS, Resampling, Tier, resolve_resampling
 from graticule.handlers.raster.preparation import PlacedByPoints, Readable
@@ -104,7 +104,7 @@ def _examined(dataset: DatasetReader, readable: Readable, *, wanted: Wanted, wat
     findings += unread
     facts = facts.model_copy(update=_seen(said, wanted, sample) | _sent(readable))
     _check(findings, facts)
-    findings += [*_empty_values(dataset, sample), *_warps(readable), *_reprojection(dataset, facts, wanted)]
+    findings += [*_empty_values(dataset, sample), *_conversion(readable), *_reprojection(dataset, facts, wanted)]
     findings += _repairs(facts, readable.sent_as)
     return Examined(facts, raw_bytes(dataset), findings)
 
@@ -128,8 +128,10 @@ def _sent(readable: Readable) -> dict[str, object]:
     return {"driver": done.driver, "variable": done.variable, "control_points": done.control_points, "is_cog": False}
 
 
-def _warps(readable: Readable) -> Iterator[Finding]:
+def _conversion(readable: Readable) -> Iterator[Finding]:
+    """Find what was done when it was converted."""
     done = readable.conversion
+    yield from done.findings if done else ()
     if done and done.control_points and not done.has_grid:
         yield finding(Code.GCPS_ONLY, f"It is placed by {done.control_points} control points.", "geotransform")
     elif done and done.has_rpcs and not done.has_grid:
@@ -213,8 +215,20 @@ def _position(dataset: DatasetReader, crs: CRS) -> Iterator[Finding]:
 
 def _without_place(dataset: DatasetReader) -> Finding:
     if dataset.rpcs is not None:
-        return finding(Code.RPC_ONLY, "It is placed by RPCs alone, which depend on the height.", "rpc_height")
+        return rpc_only()
     return finding(Code.NO_GEOTRANSFORM, "It does not say where on the earth it lies.", "geotransform")
+
+
+def rpc_only() -> Finding:
+    """Return the finding about an image that needs a height."""
+    what = "The image is georeferenced only by RPCs, which need a terrain height."
+    return finding(Code.RPC_ONLY, what, "rpc_height")
+
+
+def unusable_nodata(nodata: Number, dtype: str) -> Finding:
+    """Return the finding about a nodata value that is dropped."""
+    what = f"Its nodata value is {nodata:g}, which no pixel of the type {dtype} can have."
+    return finding(Code.UNUSABLE_NODATA, what, "nodata")
 
 
 def _targets(dataset: DatasetReader, said: Declared, wanted: Wanted) -> Iterator[Finding]:
@@ -285,8 +299,7 @@ def _empty_values(dataset: DatasetReader, sample: Sample) -> Iterator[Finding]:
     """Find what is wrong with the value that stands for no data."""
     nodata = exact_nodata(dataset)
     if nodata is not None and nodata_of(dataset) is None:
-        what = f"Its nodata value is {nodata:g}, which no pixel of the type {dataset.dtypes[0]} can have."
-        yield finding(Code.UNUSABLE_NODATA, what, "nodata")
+        yield unusable_nodata(nodata, dataset.dtypes[0])
     if nodata is None and sample.has_nan:
         yield finding(Code.NAN_WITHOUT_NODATA, "Some pixels are NaN, and no nodata value is named.", "nodata")
 

@@ -16,6 +16,7 @@ from rasterio.io import DatasetReader
 from graticule.handlers.findings import Rejected
 from graticule.handlers.raster.crs_texts import check_crs_text
 from graticule.handlers.raster.file_kinds import WORLD_FILE_ENDINGS
+from graticule.handlers.raster.nodata import Number, parse_number
 from graticule.handlers.raster.opening import GDAL_ERRORS
 from graticule.handlers.raster.validation_codes import Code, finding
 from graticule.handlers.vector.sources.crs_texts import code_in_wkt, is_self_contained
@@ -29,7 +30,7 @@ _CODE: Final = re.compile(r"(\w+):(\w+)", re.ASCII)
 class BandNotes:
     """What is said of a band."""
 
-    nodata: float | None = None
+    nodata: Number | None = None
     scale: float | None = None
     offset: float | None = None
     unit: str | None = None
@@ -144,7 +145,7 @@ def _points(given: Any) -> list[GroundControlPoint]:
 
 def _band(given: Any) -> BandNotes:
     return BandNotes(
-        _number(given.findtext("NoDataValue")),
+        parse_number(nodata) if (nodata := given.findtext("NoDataValue")) else None,
         _number(given.findtext("Scale")),
         _number(given.findtext("Offset")),
         given.findtext("UnitType"),

@@ -51,7 +51,7 @@ def opened_source(name: str, grid: OutputGrid, *, resampling: str = "nearest") -
     """Open a raster for one thread, to be read on the output's grid."""
     with open_raster(name) as dataset:
         if lies_on(dataset, grid):
-            yield Plain(dataset)
+            yield Plain(dataset, nodata_of(dataset))
         elif resampling == "nearest" and (way := straight_way(dataset, grid)) is not None:
             yield Nearest(dataset, grid, way)
         else:
@@ -162,11 +162,16 @@ class Plain:
     """A dataset that lies on the output's grid."""
 
     dataset: Any
+    nodata: Number | None
 
     def read(self, box: Box) -> Pixels:
-        """Give the pixels of a box."""
+        """Give the pixels of a box; where there is a nodata value, it also stands for the mask."""
         window = _window(box)
-        return Pixels(self.dataset.read(window=window), _own_mask(self.dataset, window))
+        data, valid = self.dataset.read(window=window), _own_mask(self.dataset, window)
+        if valid is None or self.nodata is None:
+            return Pixels(data, valid)
+        data[:, ~valid] = self.nodata
+        return Pixels(data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,9 +240,7 @@ class Nearest:
 
     def _there(self, window: Window, source: NDArray[Any], places: Places, inside: Validity | None) -> Validity | None:
         """Tell which pixels come from the source; None when all do."""
-        own = _own_mask(self._dataset, window) if self._has_mask else None
-        if self._alpha is not None:
-            own = source[self._alpha] != 0
+        own = source[self._alpha] != 0 if self._alpha is not None else _own_mask(self._dataset, window)
         if own is None or own.all():
             return inside
         taken: Validity = own.reshape(-1)[places]

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from rasterio.control import GroundControlPoint
 from rasterio.rpc import RPC
 from tests.examples import examples
+from tests.rasters import write_with_nodata
 from tests.unit.handlers.raster.foreign_files import (
     ENVI_HEADER,
     WGS84,
@@ -36,6 +37,7 @@ from graticule.handlers.context import Signals
 from graticule.handlers.findings import Rejected
 from graticule.handlers.raster import preparation
 from graticule.handlers.raster.containers import parse_cf_time
+from graticule.handlers.raster.nodata import exact_nodata
 from graticule.handlers.raster.sandbox import ConversionRequest, convert_in_sandbox
 from graticule.handlers.raster.sidecars import parse_aux_xml, parse_world_file
 
@@ -286,6 +288,46 @@ def test_what_was_said_replaces_what_the_file_says(bronze: Path) -> None:
     assert "single raster" in rejected(file, variable="x")["unknown_variable"]["what"]
 
 
+@pytest.mark.parametrize(
+    ("dtype", "own", "given"),
+    [
+        ("int64", -(2**63), None),
+        ("int64", None, 2**53 + 1),
+        ("int64", 7, None),
+        ("uint64", None, 2**64 - 1),
+        ("uint64", 2**64 - 1, None),
+    ],
+)
+def test_nodata_of_64_bits_is_converted_exactly(bronze: Path, dtype: str, own: int | None, given: int | None) -> None:
+    data = gradient(dtype=dtype)
+    file = write(bronze / "a.tif", data) if own is None else write_with_nodata(bronze / "a.tif", data, own)
+    output = accepted(file, nodata=given, source_crs="EPSG:4258")
+    with rasterio.open(bronze.parent / output["prepared"]) as dataset:
+        assert exact_nodata(dataset) == (own if given is None else given)
+        assert np.array_equal(dataset.read(), data)
+
+
+@pytest.mark.parametrize(("nodata", "dtype"), [("-9999", "uint8"), ("0.5", "uint16"), ("1e40", "float32")])
+def test_nodata_of_a_sidecar_that_no_pixel_can_have_is_dropped(bronze: Path, nodata: str, dtype: str) -> None:
+    notes = f'<PAMDataset><PAMRasterBand band="1"><NoDataValue>{nodata}</NoDataValue></PAMRasterBand></PAMDataset>'
+    tif = write(bronze / "a.tif", gradient(dtype=dtype)).read_bytes()
+    output = accepted(zipped(bronze / "a.zip", {"a.tif": tif, "a.tif.aux.xml": notes}))
+    assert "unusable_nodata" in {each["code"] for each in output["findings"]}
+    assert output["facts"]["nodata"] is None
+    assert np.array_equal(pixels_of(bronze, output), gradient(dtype=dtype))
+
+
+def test_nodata_stands_for_a_mask_that_lies_beside(bronze: Path) -> None:
+    mask = np.where(gradient() % 7, 255, 0).astype("uint8")
+    members: dict[str, bytes | str] = {
+        "a.tif": write(bronze / "a.tif", gradient(2)).read_bytes(),
+        "a.tif.msk": write(bronze / "b.tif", mask, crs=None, transform=None).read_bytes(),
+    }
+    output = accepted(zipped(bronze / "a.zip", members), nodata=9999)
+    assert np.array_equal(pixels_of(bronze, output), np.where(mask, gradient(2), 9999))
+    assert not output["facts"]["has_mask"]
+
+
 # Places without a grid
 
 
@@ -320,6 +362,7 @@ def test_an_image_placed_by_polynomials_needs_a_height(bronze: Path) -> None:
     found = rejected(file)
     assert set(found) == {"rpc_only"}
     assert "processing_options.rpc_height" in found["rpc_only"]["how_to_fix"]
+    assert set(rejected(file, nodata=0)) == {"rpc_only"}
     low, high = (accepted(file, rpc_height=height)["facts"]["bbox"] for height in (0, 100))
     assert low == pytest.approx([10, 49.4, 10.8, 50], abs=0.02)
     assert high[0] - low[0] == pytest.approx(0.01, abs=0.001)

@@ -217,3 +217,18 @@ def test_a_box_does_not_depend_on_the_boxes_around_it(
     assert part.valid is not None
     assert whole.valid is not None
     np.testing.assert_array_equal(part.valid, whole.valid[here])
+
+
+@pytest.mark.parametrize("crs", ["EPSG:4326", "EPSG:3857"])
+def test_nodata_stands_for_the_mask_of_a_raster_that_has_both(tmp_path: Path, crs: str) -> None:
+    path, data = tmp_path / "a.tif", np.full((1, 64, 64), 5, "uint8")
+    options = {"width": 64, "height": 64, "count": 1, "dtype": "uint8", "nodata": 255}
+    place = {"crs": "EPSG:4326", "transform": Affine(0.01, 0, 10, 0, -0.01, 50)}
+    with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=True), rasterio.open(path, "w", "GTiff", **options, **place) as dataset:
+        dataset.write(data)
+        dataset.write_mask(np.arange(64) % 64 >= np.full((64, 1), 32))
+    grid = grid_of(path, CRS.from_string(crs))
+    pixels = in_pieces(path, grid, 4096)
+    assert pixels.valid is None
+    assert (pixels.data[0, :, : grid.width // 2 - 1] == 255).all()
+    assert (pixels.data[0, 2:-2, grid.width // 2 + 1 : -2] == 5).all()
