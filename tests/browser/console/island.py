@@ -81,13 +81,27 @@ def write_beaches(path: Path, island: Island) -> Path:
     chosen = np.random.default_rng(7).choice(len(rows), BEACHES, replace=False)
     east, north = WEST + columns[chosen] * PIXEL_METRES, NORTH - rows[chosen] * PIXEL_METRES
     beaches = shapely.buffer(shapely.points(east, north), 400, quad_segs=4)
-    fields = {"name": np.array([f"Beach {n}" for n in range(BEACHES)], object), "rank": np.arange(BEACHES)}
+    return _write_circles(path, beaches, "Beach")
+
+
+def write_trees(path: Path, count: int) -> Path:
+    """Write a wood of so many trees as a GeoPackage, and ten fields around it."""
+    corner = np.array((WEST + 30_000, NORTH - 25_000))
+    trees = shapely.points(corner + np.random.default_rng(7).uniform(0, 1000, (count, 2)))
+    fields = shapely.points(WEST + 22_000 + 1500 * np.arange(10), NORTH - 20_000)
+    circles = [shapely.buffer(trees, 4, quad_segs=2), shapely.buffer(fields, 600, quad_segs=4)]
+    return _write_circles(path, np.concatenate(circles), "Tree")
+
+
+def _write_circles(path: Path, circles: NDArray[Any], name: str) -> Path:
+    numbers = np.arange(len(circles))
+    fields = {"name": np.array([f"{name} {n}" for n in numbers], object), "rank": numbers}
     pyogrio.raw.write(
         path,
-        geometry=shapely.to_wkb(beaches),
+        geometry=shapely.to_wkb(circles),
         field_data=list(fields.values()),
         fields=list(fields),
-        layer="beaches",
+        layer=name.lower(),
         driver="GPKG",
         geometry_type="Polygon",
         crs=CRS,

@@ -12,7 +12,14 @@ from playwright.sync_api import Locator, expect
 from tests.browser.conftest import Browser
 from tests.browser.console.callers import Caller
 from tests.browser.console.conftest import StartSite
-from tests.browser.console.island import Sender, false_colours, natural_colours, write_beaches, write_picture
+from tests.browser.console.island import (
+    Sender,
+    false_colours,
+    natural_colours,
+    write_beaches,
+    write_picture,
+    write_trees,
+)
 from tests.browser.console.site import ADMIN_KEY
 from tests.browser.console.visitor import Visitor, visiting
 from tests.browser.maps import Picture, decoded
@@ -27,6 +34,7 @@ TILE = "/tiles/WebMercatorQuad/11/675/939.png"  # in the middle of the island
 REASON = "The beaches of the north are missing. Send them all."
 FOR_OPERATORS = "/api/(proxy|admin|status)/"
 NEXT_FRAMES = "() => new Promise((shown) => requestAnimationFrame(() => requestAnimationFrame(shown)))"
+TREES = 15_000  # more than a tile is made of while someone waits
 CLOSE = 5  # of 255, in the mean
 
 
@@ -72,6 +80,26 @@ def test_a_reviewers_day(
             an_asset_tells_where_it_came_from_and_where_it_is(visitor, waiting, public_url)
             what_is_unpublished_is_gone(visitor)
             public.until_status(f"/tiles/{waiting.picture}{TILE}", 410)
+
+    browser.lend(story)
+
+
+@pytest.mark.timeout(300)
+def test_a_reviewer_sees_how_many_features_are_shown(start_site: StartSite, browser: Browser, pictures: Path) -> None:
+    admin = Caller(start_site(serve=True).until_ready(), ADMIN_KEY)
+    sender = Sender.of(admin)
+    wood = sender.send("vector", "wood", "2026", write_trees(sender.container / "wood.gpkg", TREES))
+    sender.until_processed(wood)
+
+    def story(chromium: Chromium) -> None:
+        with visiting(chromium, admin.url, pictures) as reviewer:
+            reviewer.open(f"/review/{wood['asset_id']}/0")
+            reviewer.sign_in(admin.key)
+            idle(reviewer.page.locator(".map-frame"))
+            told = f"10 of {TREES + 10:,} features in view are shown individually; {TREES:,} are merged into shapes."
+            expect(reviewer.page.locator(".map-counts")).to_have_text(f"{told} Zoom in to see more.")
+            reviewer.examine("many_features")
+            expect(reviewer.page.get_by_role("button", name=re.compile("Approve"))).to_be_visible()
 
     browser.lend(story)
 
