@@ -11,6 +11,7 @@ from graticule.handlers.findings import Rejected
 from graticule.handlers.outputs.staging import scratch_path
 from graticule.handlers.raster.file_kinds import (
     ACCEPTED,
+    ASCII_GRID,
     ENVI,
     GIF,
     HDF5,
@@ -19,6 +20,7 @@ from graticule.handlers.raster.file_kinds import (
     NETCDF,
     PNG,
     REFERENCE,
+    TIFF,
     WORLD_FILE_ENDINGS,
     FileKind,
     kind_of,
@@ -29,10 +31,11 @@ from graticule.handlers.zip_archive import ArchiveError, Growth, list_files, ope
 _SIDECARS: Final = (*WORLD_FILE_ENDINGS, ".prj", ".aux.xml", ".msk", ".hdr")
 # Documents, styles and what else lies in such archives. Overviews are rebuilt, so the sender's are not read.
 _IGNORED: Final = (
-    *(".xml", ".txt", ".pdf", ".html", ".htm", ".md", ".doc", ".docx", ".rtf", ".xls", ".xlsx", ".csv", ".json"),
+    *(".xml", ".pdf", ".html", ".htm", ".md", ".doc", ".docx", ".rtf", ".xls", ".xlsx", ".csv", ".json"),
     *(".qml", ".qgs", ".sld", ".lyr", ".lyrx", ".clr", ".stx", ".sta", ".enp", ".ovr", ".rrd", ".ige", ".aux", ".dbf"),
 )
 _PICTURES: Final = (PNG, JPEG, GIF)
+_WORLD_LETTERS: Final[dict[FileKind | None, str]] = {TIFF: "t", PNG: "p", JPEG: "j", GIF: "g"}
 _MAX_NAMED: Final = 20
 
 
@@ -82,7 +85,7 @@ def _find_members(archive: zipfile.ZipFile) -> list[Member]:
     found = [member for name, entry in entries.items() if (member := _member(archive, name, entry, entries))]
     placed = [member for member in found if not member.is_plain_picture]
     if not found:
-        raise Rejected([finding(Code.NOT_A_RASTER, "The archive holds no raster of an accepted format.", "archive")])
+        raise Rejected([finding(Code.NOT_A_RASTER, "The archive contains no raster of an accepted format.", "archive")])
     return placed or found
 
 
@@ -91,9 +94,11 @@ def _member(
 ) -> Member | None:
     if name.endswith((*_SIDECARS, *_IGNORED)):
         return None
-    sidecars = _find_sidecars(name, entries)
-    header = sidecars.pop(".hdr", None)
     kind = kind_of(read_head(archive, entry, HEAD_BYTES))
+    if name.endswith(".txt") and kind is not ASCII_GRID:
+        return None
+    sidecars = _find_sidecars(name, kind, entries)
+    header = sidecars.pop(".hdr", None)
     if kind is REFERENCE:
         raise Rejected([finding(Code.VRT_NOT_ACCEPTED, f"It holds {REFERENCE.name}.", f"file {entry.filename}")])
     if kind is None and header is not None and read_head(archive, header, 4) == b"ENVI":
@@ -101,15 +106,22 @@ def _member(
     return Member(kind, entry, sidecars) if kind in ACCEPTED else None
 
 
-def _find_sidecars(name: str, entries: dict[str, zipfile.ZipInfo]) -> dict[str, zipfile.ZipInfo]:
+def _find_sidecars(name: str, kind: FileKind | None, entries: dict[str, zipfile.ZipInfo]) -> dict[str, zipfile.ZipInfo]:
     """Find what is named after the file, with its ending or without."""
     folder, _, last = name.rpartition("/")
     stem = f"{folder}/{last.rpartition('.')[0] or last}".lstrip("/")
     return {
         ending: found
         for ending in _SIDECARS
-        if (found := entries.get(f"{name}{ending}") or entries.get(f"{stem}{ending}"))
+        if not _is_of_another(ending, name, kind)
+        and (found := entries.get(f"{name}{ending}") or entries.get(f"{stem}{ending}"))
     }
+
+
+def _is_of_another(ending: str, name: str, kind: FileKind | None) -> bool:
+    """Return whether a world file is that of another format: .tfw of a TIFF, .jgw of a JPEG."""
+    letters = {_WORLD_LETTERS[kind], PurePosixPath(name).suffix[1:2]} if kind in _WORLD_LETTERS else None
+    return letters is not None and ending in WORLD_FILE_ENDINGS and ending != ".wld" and ending[1] not in letters
 
 
 def _name_members(members: list[Member]) -> list[str]:
@@ -127,7 +139,7 @@ def _choose(names: list[str], wanted: str | None) -> int:
         return 0
     listed = ", ".join(shortened(name, 64) for name in names[:_MAX_NAMED])
     if wanted is None:
-        what = f"The archive holds {len(names)} rasters, and none was chosen: {listed}."
+        what = f"The archive contains {len(names)} rasters: {listed}."
         raise Rejected([finding(Code.SEVERAL_DATASETS, what, "variable")])
     what = f"There is no raster '{shortened(wanted, 64)}' in the archive. It has: {listed}."
     raise Rejected([finding(Code.UNKNOWN_VARIABLE, what, "variable")])

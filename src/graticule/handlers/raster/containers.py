@@ -10,8 +10,10 @@ from rasterio.io import DatasetReader
 
 from graticule.core.validation import shortened
 from graticule.handlers.findings import Rejected
-from graticule.handlers.raster.file_kinds import GRIB, HDF5, JPEG, NETCDF, FileKind
+from graticule.handlers.raster.file_kinds import GEOPACKAGE, GRIB, HDF5, JPEG, NETCDF, FileKind
+from graticule.handlers.raster.geopackage_tables import list_raster_tables
 from graticule.handlers.raster.opening import open_raster
+from graticule.handlers.raster.source_file import file_of
 from graticule.handlers.raster.validation_codes import Code, finding
 
 MAX_CANDIDATES: Final = 500
@@ -43,15 +45,15 @@ def choose_raster(dataset: DatasetReader, kind: FileKind, path: str, wanted: str
     `Rejected` when there are several and none is named, or none has that name.
     """
     candidates = list_candidates(dataset, kind, path)
-    if wanted is not None and (found := _find(candidates or _name_itself(dataset, path), wanted)):
+    if wanted is not None and (found := _find(candidates or _name_itself(dataset, kind, path), wanted)):
         return found
     if wanted is None and _is_a_choice_already(dataset, kind):
         return None
     meant = _without_auxiliary(candidates, kind) if kind in {NETCDF, HDF5} else candidates
     if wanted is not None:
-        raise _unknown(wanted, meant or _name_itself(dataset, path))
+        raise _unknown(wanted, meant or _name_itself(dataset, kind, path))
     if len(meant) > 1:
-        what = f"It holds {len(meant)} rasters, and none was chosen: {_list(meant)}."
+        what = f"The file contains {len(meant)} rasters: {_list(meant)}."
         raise Rejected([finding(Code.SEVERAL_DATASETS, what, "variable")])
     return meant[0] if meant else None
 
@@ -59,7 +61,8 @@ def choose_raster(dataset: DatasetReader, kind: FileKind, path: str, wanted: str
 def list_candidates(dataset: DatasetReader, kind: FileKind, path: str) -> list[Candidate]:
     """Return the rasters of a file that has several; none when it is one raster."""
     if kind is GRIB:
-        return _elements(dataset, path)
+        elements = _elements(dataset, path)
+        return elements if len({each.name.partition("@")[0] for each in elements}) > 1 else []
     listed = dataset.tags(ns="SUBDATASETS")
     opened = [listed[key] for key in listed if key.endswith("_NAME")]
     return [Candidate(_short_name(name, path), name) for name in opened[:MAX_CANDIDATES] if path in name]
@@ -76,9 +79,19 @@ def _short_name(opened: str, path: str) -> str:
     return after.strip(':"/') or before.strip(':"').rpartition(":")[2]
 
 
-def _name_itself(dataset: DatasetReader, path: str) -> list[Candidate]:
-    name = dataset.tags(1).get("NETCDF_VARNAME") if dataset.count else None
-    return [Candidate(name, path)] if name else []
+def _name_itself(dataset: DatasetReader, kind: FileKind, path: str) -> list[Candidate]:
+    """Return the only raster of a file under its name, if it has one."""
+    if kind is GRIB:
+        return _elements(dataset, path)
+    if kind is GEOPACKAGE:
+        names = list_raster_tables(path)
+    elif dataset.driver == "HDF5Image":
+        from graticule.handlers.raster.hdf5_references import list_rasters  # noqa: PLC0415 - a heavy import
+
+        names = list_rasters(file_of(path))
+    else:
+        names = [dataset.tags(1).get("NETCDF_VARNAME", "")] if dataset.count else []
+    return [Candidate(name, path) for name in names if name]
 
 
 def _find(candidates: Sequence[Candidate], wanted: str) -> Candidate | None:
@@ -133,8 +146,6 @@ def _elements(dataset: DatasetReader, path: str) -> list[Candidate]:
         tags = dataset.tags(band)
         found.setdefault((tags.get("GRIB_ELEMENT", "unknown"), tags.get("GRIB_SHORT_NAME", "")), []).append(band)
     elements = [element for element, _ in found]
-    if len(set(elements)) < 2:
-        return []
     return [
         Candidate(element if elements.count(element) == 1 else f"{element}@{level}", path, tuple(bands))
         for (element, level), bands in list(found.items())[:MAX_CANDIDATES]
@@ -148,14 +159,15 @@ def select_time(dataset: DatasetReader, bands: Sequence[int], wanted: str) -> li
     """Return the bands of one step; `Rejected` when there is none."""
     times = [band_time(dataset, band) for band in bands]
     steps: list[datetime | int] = list(dict.fromkeys(time or band for band, time in zip(bands, times, strict=True)))
-    if wanted.isdecimal():
+    if wanted.isdecimal() and int(wanted) <= len(steps):
         chosen = steps[int(wanted) - 1 : int(wanted)] if int(wanted) else []
     else:
         text = wanted.strip().removesuffix("Z").replace(" ", "T")
         chosen = [step for step in steps if isinstance(step, datetime) and _iso(step).startswith(text)]
     if len(chosen) != 1:
-        problem = "is no step of it" if not chosen else f"fits {len(chosen)} steps of it"
-        what = f"The time '{shortened(wanted, _MAX_NAME)}' {problem}. {_describe_steps(steps)}"
+        name = f"'{shortened(wanted, _MAX_NAME)}'"
+        problem = f"{name} matches {len(chosen)} time steps." if chosen else f"No time step matches {name}."
+        what = f"{problem} {_describe_steps(steps)}"
         raise Rejected([finding(Code.UNKNOWN_TIME, what, "time")])
     return [band for band, time in zip(bands, times, strict=True) if (time or band) == chosen[0]]
 
@@ -202,4 +214,4 @@ def _iso(time: datetime) -> str:
 def _describe_steps(steps: Sequence[datetime | int]) -> str:
     known = [_iso(step) for step in steps if isinstance(step, datetime)]
     span = f", from {known[0]} to {known[-1]}" if known else ""
-    return f"It has {len(steps)} steps{span}: give the number of one, counted from 1, or its time."
+    return f"It has {len(steps)} steps{span}: give a step number, starting at 1, or a time."

@@ -28,11 +28,12 @@ from rasterio.windows import Window
 from graticule.handlers.findings import Finding, Rejected, Severity
 from graticule.handlers.raster import containers, warp
 from graticule.handlers.raster.acceptance import accepted_kind
-from graticule.handlers.raster.cog.profile import block_size_for
+from graticule.handlers.raster.cog.profile import MAX_PIXEL_BYTES, block_size_for
 from graticule.handlers.raster.examination import (
     find_dangers,
     find_type_problems,
     known_crs,
+    no_raster,
     rpc_only,
     unusable_nodata,
 )
@@ -131,8 +132,10 @@ def convert(request: ConversionRequest, watch: Watch) -> Conversion:
         with _open(name, kind) as container:
             chosen = containers.choose_raster(container, kind, name, request.selection.variable)
             dataset = container if chosen is None else stack.enter_context(_open(chosen.opened, kind))
-            _reject(_find_problems(dataset, request))
+            if not dataset.count:
+                raise Rejected([no_raster()])
             picked = _pick(dataset, chosen, request, folder, stack)
+            _reject(_find_problems(picked, request))
             done = _describe(picked, kind, request)
             if done.is_needed and request.output is not None:
                 _reject([*_find_misfits(picked, request.selection)])
@@ -161,9 +164,9 @@ def _open(name: str, kind: FileKind) -> Iterator[DatasetReader]:
         yield dataset
 
 
-def _find_problems(dataset: DatasetReader, request: ConversionRequest) -> list[Finding]:
+def _find_problems(picked: Picked, request: ConversionRequest) -> list[Finding]:
     size = max(1, file_of(request.name).state().size)
-    return [*find_dangers(dataset, size), *(find_type_problems(dataset) if dataset.count else ())]
+    return [*find_dangers(picked.dataset, size, len(picked.bands)), *find_type_problems(picked.dataset)]
 
 
 def _reject(findings: Sequence[Finding]) -> None:
@@ -226,7 +229,7 @@ def _open_mask(path: Path) -> Iterator[DatasetReader]:
     with path.open("rb") as file:
         is_tiff = accepted_kind(file.read(HEAD_BYTES)) is TIFF
     if not is_tiff:
-        raise Rejected([finding(Code.CORRUPT, "The mask beside the raster is no TIFF.", ".msk")])
+        raise Rejected([finding(Code.CORRUPT, "The .msk file is not a TIFF.", ".msk")])
     with open_raster(str(path), TIFF) as mask:
         yield mask
 
@@ -235,9 +238,12 @@ def _describe(picked: Picked, kind: FileKind, request: ConversionRequest) -> Con
     is_changed = request.selection.changes_source or bool(request.sidecars) or picked.is_warped
     # By ranges over a network, NetCDF and HDF5 are slow, and GDAL takes the one for the other.
     is_elsewhere = request.is_remote and kind in CONTAINERS
+    # The blocks of a COG of many bands are small: in a file that stores each band in large ones, all would be decoded
+    # for each of them.
+    is_transposed = kind in CONTAINERS and picked.pixel_bytes > MAX_PIXEL_BYTES
     return Conversion(
         findings=[*_find_unusable_nodata(picked)],
-        is_needed=kind in CONVERTED or picked.variable is not None or is_changed or is_elsewhere,
+        is_needed=kind in CONVERTED or picked.variable is not None or is_changed or is_elsewhere or is_transposed,
         driver=picked.dataset.driver,
         variable=picked.variable,
         control_points=len(picked.gcps),
@@ -255,12 +261,13 @@ def _find_misfits(picked: Picked, selection: SourceSelection) -> Iterator[Findin
     """Find what cannot be written, or does not go with what was said."""
     dataset = picked.dataset
     if picked.mask is not None and picked.mask.shape != dataset.shape:
-        yield finding(Code.CORRUPT, "The mask beside the raster has another size.", ".msk")
+        yield finding(Code.CORRUPT, "The .msk file and the raster differ in size.", ".msk")
     if dataset.width * dataset.height * picked.pixel_bytes > MAX_RAW_BYTES:
         what = f"It has more than {MAX_RAW_BYTES // 1024**3} GiB of pixels, too many to convert it first."
         yield finding(Code.TOO_LARGE, what)
     if selection.source_crs and known_crs(selection.source_crs) is None:
-        yield finding(Code.UNKNOWN_SOURCE_CRS, "The CRS is not known, or not one of maps.", "source_crs")
+        what = "source_crs is not a known geographic or projected CRS."
+        yield finding(Code.UNKNOWN_SOURCE_CRS, what, "source_crs")
     if picked.transform is None and not picked.gcps and dataset.rpcs is not None and selection.rpc_height is None:
         yield rpc_only()
     if picked.is_warped and picked.crs is None and picked.rpcs is None:
@@ -384,7 +391,7 @@ def _warp(unwarped: Path, output: Path, warping: Warping, watch: Watch) -> None:
             with WarpedVRT(dataset, crs=target) as suggested:
                 grid = OutputGrid(target, suggested.transform, suggested.width, suggested.height)
         except GDAL_ERRORS:
-            what = "Its control points or polynomials do not place it."
+            what = "The control points or RPCs do not define a valid position."
             raise Rejected([finding(Code.UNUSABLE_GRID, what, "geotransform")]) from None
         check_grid_size(grid, dataset)
         profile = {"nodata": warp.nodata_of(dataset), "crs": target, "transform": grid.transform}

@@ -24,11 +24,11 @@ from graticule.handlers.raster.grid import output_grid
 from graticule.handlers.raster.inspection import (
     RasterFacts,
     SampleFacts,
+    block_bytes,
     crs_name,
     declared,
     facts_of,
     file_named_in,
-    pixel_bytes,
     raw_bytes,
     too_many_bands,
 )
@@ -47,7 +47,7 @@ _GIBIBYTE: Final = 1024 * _MEBIBYTE
 CACHE_MB: Final = 64
 LONGEST_SIDE: Final = 10_000_000  # pixels
 MOST_RAW_BYTES: Final = 1024 * _GIBIBYTE
-MOST_BLOCK_BYTES: Final = 128 * _MEBIBYTE
+MOST_BLOCK_BYTES: Final = _GIBIBYTE  # a tile of 512 x 512 pixels with 1,024 bands of 32 bits, stored by pixel
 BOMB_ABOVE_BYTES: Final = 16 * _GIBIBYTE
 BOMB_RATIO: Final = 1000  # DEFLATE cannot do better: beyond it, nearly nothing is stored
 _METHODS: Final = {"nearest": "nearest-neighbour"}
@@ -133,9 +133,10 @@ def _conversion(readable: Readable) -> Iterator[Finding]:
     done = readable.conversion
     yield from done.findings if done else ()
     if done and done.control_points and not done.has_grid:
-        yield finding(Code.GCPS_ONLY, f"It is placed by {done.control_points} control points.", "geotransform")
+        what = f"The image is georeferenced by {done.control_points} ground control points."
+        yield finding(Code.GCPS_ONLY, what, "geotransform")
     elif done and done.has_rpcs and not done.has_grid:
-        yield finding(Code.WARPED_BY_RPCS, "It is placed by RPCs and the height that was given.", "rpc_height")
+        yield finding(Code.WARPED_BY_RPCS, "The image is georeferenced by RPCs and the given height.", "rpc_height")
 
 
 def _check(findings: list[Finding], facts: RasterFacts | None = None) -> None:
@@ -146,27 +147,27 @@ def _check(findings: list[Finding], facts: RasterFacts | None = None) -> None:
         raise Rejected(rejections, told)
 
 
-def find_dangers(dataset: DatasetReader, size: int) -> Iterator[Finding]:
-    """Find what must not be read any further."""
+def find_dangers(dataset: DatasetReader, size: int, band_count: int | None = None) -> Iterator[Finding]:
+    """Find what must not be read any further; of some of its bands, if only these are meant."""
     if not dataset.count:
-        yield finding(Code.NOT_A_RASTER, "It holds no raster.")
+        yield no_raster()
     if dataset.crs and (named := file_named_in(dataset.crs)):
         yield finding(Code.REFERS_TO_OTHER_FILES, f"Its CRS names the file '{named}'.", "CRS")
     if dataset.count:
-        yield from _sizes(dataset, size)
+        yield from _sizes(dataset, size, band_count or dataset.count)
 
 
-def _sizes(dataset: DatasetReader, size: int) -> Iterator[Finding]:
-    raw, (height, width) = raw_bytes(dataset), dataset.block_shapes[0]
-    shape = f"{dataset.width} x {dataset.height} pixels, {dataset.count} bands"
-    if (found := too_many_bands(dataset)) is not None:
+def _sizes(dataset: DatasetReader, size: int, band_count: int) -> Iterator[Finding]:
+    raw, (height, width) = raw_bytes(dataset) // dataset.count * band_count, dataset.block_shapes[0]
+    shape = f"{dataset.width} x {dataset.height} pixels, {band_count} bands"
+    if (found := too_many_bands(band_count)) is not None:
         yield found
     if max(dataset.width, dataset.height) > LONGEST_SIDE or raw > MOST_RAW_BYTES:
         yield finding(Code.TOO_LARGE, f"It is larger than what is accepted: {shape}.")
     elif raw > BOMB_ABOVE_BYTES and raw > BOMB_RATIO * size:
         what = f"Its {size} bytes would become {raw} bytes of pixels ({shape})."
         yield finding(Code.DECOMPRESSION_BOMB, what)
-    if width * height * pixel_bytes(dataset) > MOST_BLOCK_BYTES:
+    if block_bytes(dataset) > MOST_BLOCK_BYTES:
         what = f"A block of {width} x {height} pixels takes more than {MOST_BLOCK_BYTES // _MEBIBYTE} MiB of memory."
         yield finding(Code.BLOCK_TOO_LARGE, what, "block layout")
 
@@ -190,7 +191,7 @@ def _places(dataset: DatasetReader) -> Iterator[Finding]:
     elif crs and not (crs.is_geographic or crs.is_projected):
         yield finding(Code.UNSUPPORTED_CRS, "Its CRS is tied to no place on the earth's surface.", "CRS")
     elif crs and (body := other_body(pyproj.CRS.from_wkt(crs.to_wkt()))):
-        yield finding(Code.OTHER_BODY, f"Its CRS is not of the Earth, but of {body}.", "CRS")
+        yield finding(Code.OTHER_BODY, f"The CRS is for {body}, not for the Earth.", "CRS")
         return
     if transform.is_identity:
         yield _without_place(dataset)
@@ -217,6 +218,11 @@ def _without_place(dataset: DatasetReader) -> Finding:
     if dataset.rpcs is not None:
         return rpc_only()
     return finding(Code.NO_GEOTRANSFORM, "It does not say where on the earth it lies.", "geotransform")
+
+
+def no_raster() -> Finding:
+    """Return the finding about a file without pixels."""
+    return finding(Code.NOT_A_RASTER, "The file contains no raster.")
 
 
 def rpc_only() -> Finding:

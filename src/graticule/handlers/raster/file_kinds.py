@@ -72,6 +72,7 @@ _MARKS: Final[tuple[tuple[int, bytes, FileKind], ...]] = (
     (0, b"Rar!\x1a\x07", ARCHIVE),
     (0, b"\x28\xb5\x2f\xfd", ARCHIVE),
     (257, b"ustar", ARCHIVE),
+    *((start, b"\x89HDF\r\n\x1a\n", HDF5) for start in (512, 1024, 2048)),  # behind a block of the user's
 )
 _REFERENCE_ROOTS: Final = (b"<VRTDataset", b"<GDAL_WMS", b"<WMS_Capabilities", b"<GDALTileIndexDataset", b"<GDAL_WCS")
 
@@ -79,6 +80,7 @@ _REFERENCE_ROOTS: Final = (b"<VRTDataset", b"<GDAL_WMS", b"<WMS_Capabilities", b
 _ASCII_GRID: Final = re.compile(
     rb"\s*(?:ncols|nrows|[xy]ll(?:corner|center)|cellsize|d[xy])[ \t]+[-+.\d]", re.IGNORECASE
 )
+_GRIB_BEHIND_HEADER: Final = re.compile(rb"[\x00-\x7f]{1,1000}?GRIB.{3}[\x01\x02]", re.DOTALL)  # that of the WMO
 _SQLITE: Final = b"SQLite format 3\0"
 _GEOPACKAGE_IDS: Final = (b"GPKG", b"GP10", b"GP11")  # where SQLite keeps the id of an application
 
@@ -92,6 +94,8 @@ def kind_of(head: bytes) -> FileKind | None:
         return GEOPACKAGE
     if _ASCII_GRID.match(head) and b"\0" not in head:
         return ASCII_GRID
+    if _GRIB_BEHIND_HEADER.match(head):
+        return GRIB
     return REFERENCE if any(root in head for root in _REFERENCE_ROOTS) else None
 
 

@@ -17,7 +17,7 @@ def check_tables(path: str) -> None:
     """Reject a GeoPackage without rasters, with views in the place of tables, or with a CRS that leads elsewhere."""
     try:
         with open_geopackage(path) as package:
-            rasters = [name for name, content in package.other_contents() if content in RASTER_CONTENTS]
+            rasters = _list_rasters(package)
             computed = _find_computed(package, rasters)
             for each in package.crs_definitions():
                 check_crs_text(each.text, CRS_TABLE)
@@ -28,6 +28,16 @@ def check_tables(path: str) -> None:
         raise Rejected([finding(Code.NOT_A_RASTER, what, WHERE)])
     if computed is not None:
         raise Rejected([finding(Code.CORRUPT, f"'{shortened(computed, 64)}' is not a plain table.", WHERE)])
+
+
+def list_raster_tables(path: str) -> list[str]:
+    """Return the names of the tables that hold rasters, of a GeoPackage that was checked."""
+    with open_geopackage(path) as package:
+        return _list_rasters(package)
+
+
+def _list_rasters(package: Geopackage) -> list[str]:
+    return [name for name, content in package.other_contents() if content in RASTER_CONTENTS]
 
 
 def _find_computed(package: Geopackage, rasters: list[str]) -> str | None:

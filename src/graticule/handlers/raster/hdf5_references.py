@@ -35,10 +35,21 @@ def check_references(source: SourceFile) -> None:
         raise Rejected([finding(Code.CORRUPT, "Its objects cannot be listed.")]) from None
 
 
+def list_rasters(source: SourceFile) -> list[str]:
+    """Return the paths of the datasets that may be rasters, of a file that was checked."""
+    with open_stream(source) as stream, h5py.File(stream, "r") as file:
+        items = (group.get(name) for group, name in _links(file) if _is_hard(group, name))
+        return [item.name.strip("/") for item in items if isinstance(item, h5py.Dataset) and item.ndim > 1]
+
+
+def _is_hard(group: Any, name: str) -> bool:
+    return isinstance(group.get(name, getlink=True), h5py.HardLink)
+
+
 def _check_link(group: Any, name: str) -> None:
     link = group.get(name, getlink=True)
     # A soft link leads to what a hard one names too.
-    item = group.get(name) if isinstance(link, h5py.HardLink) else None
+    item = group.get(name) if _is_hard(group, name) else None
     if item is not None:
         _check_attributes(item)
     if isinstance(link, h5py.ExternalLink) or (isinstance(item, h5py.Dataset) and _is_elsewhere(item)):
@@ -74,7 +85,7 @@ def _links(file: Any) -> Iterator[tuple[Any, str]]:
             if (seen := seen + 1) > MOST_OBJECTS:
                 raise TooMuch(f"There are more than {MOST_OBJECTS} objects.")
             yield group, name
-            inner = group[name] if isinstance(group.get(name, getlink=True), h5py.HardLink) else None
+            inner = group[name] if _is_hard(group, name) else None
             if isinstance(inner, h5py.Group) and (address := h5py.h5o.get_info(inner.id).addr) not in known:
                 known.add(address)
                 waiting.append(inner)

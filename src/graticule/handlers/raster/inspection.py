@@ -171,11 +171,19 @@ def pixel_bytes(dataset: DatasetReader) -> int:
     return sum(_COMPLEX_SIZES.get(dtype) or np.dtype(dtype).itemsize for dtype in dataset.dtypes)
 
 
-def too_many_bands(dataset: DatasetReader) -> Finding | None:
+def block_bytes(dataset: DatasetReader) -> int:
+    """Return how many bytes a block takes in memory: of all bands if they are stored by pixel, else of one."""
+    height, width = dataset.block_shapes[0]
+    is_by_pixel = dataset.tags(ns="IMAGE_STRUCTURE").get("INTERLEAVE") == "PIXEL"
+    size = int(height * width * pixel_bytes(dataset))
+    return size if is_by_pixel else size // dataset.count
+
+
+def too_many_bands(count: int) -> Finding | None:
     """Return a finding about a raster with more bands than are accepted."""
-    if dataset.count <= MAX_BANDS:
+    if count <= MAX_BANDS:
         return None
-    return finding(Code.TOO_MANY_BANDS, f"It has {dataset.count:,} bands; at most {MAX_BANDS:,} are accepted.", "bands")
+    return finding(Code.TOO_MANY_BANDS, f"It has {count:,} bands; at most {MAX_BANDS:,} are accepted.", "bands")
 
 
 def raw_bytes(dataset: DatasetReader) -> int:

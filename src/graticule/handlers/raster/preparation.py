@@ -64,8 +64,10 @@ class Preparation:
 
     def warp_by_points(self, readable: Readable, source: Source) -> Readable:
         """Warp an image that only control points place."""
-        local = self._local(source) if readable.path is None else str(self.ctx.storage.local(readable.path))
-        return self.convert(readable, local, source.shown)
+        if readable.path is None:
+            return self.convert(readable, self._local(source), source.shown)
+        local = str(self.ctx.storage.local(readable.path))  # unpacked: `variable` has chosen the file
+        return self._without_variable().convert(readable, local, source.shown)
 
     def _prepare_archive(self, source: Source, check_kind: CheckKind) -> Readable:
         ctx, storage = self.ctx, self.ctx.storage

@@ -20,7 +20,7 @@ from graticule.handlers.raster.cog.encoding import Encoding, encoding_of
 from graticule.handlers.raster.cog.profile import CogProfile, OverviewResampling, profile_of
 from graticule.handlers.raster.cog.writer import OnProgress, WrittenCog, write_cog
 from graticule.handlers.raster.grid import OutputGrid
-from graticule.handlers.raster.inspection import too_many_bands
+from graticule.handlers.raster.inspection import block_bytes, too_many_bands
 from graticule.handlers.raster.nodata import Number
 from graticule.handlers.raster.opening import open_raster, undamaged, unreadable
 from graticule.handlers.raster.options import AUTO, DEFAULT_CRS, OutputOptions, named_bands, resolve_resampling
@@ -108,7 +108,7 @@ def raster_type_for(dataset: DatasetReader, options: OutputOptions) -> RasterTyp
 
 def profile_for(dataset: DatasetReader, rendering: Rendering, box: Box) -> CogProfile:
     """Give the profile of the COG of a part of the grid; a raster whose pixels are too large is rejected."""
-    if (found := too_many_bands(dataset)) is not None:
+    if (found := too_many_bands(dataset.count)) is not None:
         raise Rejected([found])
     options, part = rendering.options, rendering.grid.part(box)
     is_classes = raster_type_for(dataset, options) is RasterType.CATEGORICAL
@@ -131,9 +131,10 @@ def render(path: Path, rendering: Rendering, box: Box, core: Box, *, threads: in
     """Read, warp, count and write a part of the grid as a COG; only the core of it counts in the statistics."""
     with open_raster(rendering.opened) as dataset:
         profile, nodata = profile_for(dataset, rendering, box), nodata_of(dataset)
+        largest = max(profile.block_bytes, block_bytes(dataset))
         rendering = replace(rendering, options=_with_resampling(dataset, rendering.options))
     inner = Box(core.column - box.column, core.row - box.row, core.width, core.height)
-    fitting = min(threads, max(1, BLOCKS_BYTES // profile.block_bytes))
+    fitting = min(threads, max(1, BLOCKS_BYTES // largest))
     with (
         span("gdal.render", width=box.width, height=box.height, bands=profile.count),
         readable_source(rendering.opened),

@@ -103,7 +103,7 @@ def _parse(status: int, output: bytes) -> Conversion:
     with contextlib.suppress(ValidationError):
         if status == 0:
             return Conversion.model_validate_json(output)
-    what = "It cannot be opened, or not within the time and the memory that a raster needs."
+    what = "The file could not be opened within the time and memory limits."
     raise Rejected([finding(Code.CORRUPT, what)]) from None
 
 

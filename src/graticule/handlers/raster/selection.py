@@ -12,7 +12,7 @@ class SourceSelection(BaseModel):
 
     variable: Name | None = Field(None, description="One of several rasters: a variable, table, element or page.")
     time: Annotated[str, Field(min_length=1, max_length=64)] | None = Field(
-        None, description="One step: its number, counted from 1, or the beginning of its ISO 8601 time."
+        None, description="One step: its number, starting at 1, or the beginning of its ISO 8601 time."
     )
     source_crs: str | None = Field(None, pattern=r"^[A-Za-z_]+:[0-9A-Za-z_]+$", examples=["EPSG:4326"])
     nodata: int | float | None = Field(None, allow_inf_nan=False)  # whole numbers of 64 bits are no floats

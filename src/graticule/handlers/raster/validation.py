@@ -26,7 +26,7 @@ from graticule.handlers.result import HandlerResult
 from graticule.storage.paths import Source, resolve_source
 
 _MEBIBYTE: Final = 1024 * 1024
-MEMORY_LIMIT_MB: Final = 1024
+MEMORY_LIMIT_MB: Final = 3072  # the largest block that is accepted, compressed and decoded
 TIMEOUT_SECONDS: Final = 3600  # of which hashing a very large file takes nearly all
 _PIECE_BYTES: Final = 4 * _MEBIBYTE
 

@@ -78,7 +78,8 @@ HOW_TO_FIX: Final[dict[Code, str]] = {
     Code.TRUNCATED: "Upload the file again, and compare its size and checksum with those of the original.",
     Code.CORRUPT: "Export the file again from its source, or upload it again if the original can be read.",
     Code.TOO_LARGE: "Split the raster into several files.",
-    Code.TOO_MANY_BANDS: "Split the bands across several files: gdal_translate -b 1 -b 2 … in.tif out.tif",
+    Code.TOO_MANY_BANDS: "Choose one variable or time step with processing_options.variable or "
+    "processing_options.time, or split the bands across several files: gdal_translate -b 1 -b 2 … in.tif out.tif",
     Code.BLOCK_TOO_LARGE: "Write it with tiles: gdal_translate -co TILED=YES in.tif out.tif",
     Code.DECOMPRESSION_BOMB: "Crop the parts without data, or split the raster into several files.",
     Code.COMPLEX_TYPE: "Send amplitude and phase, or the real and imaginary parts, as separate bands of a real type.",

@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 import rasterio
@@ -35,7 +36,7 @@ from tests.unit.handlers.raster.validating import NORTH_UP, accepted, gradient, 
 
 from graticule.handlers.context import Signals
 from graticule.handlers.findings import Rejected
-from graticule.handlers.raster import preparation
+from graticule.handlers.raster import conversion, preparation
 from graticule.handlers.raster.containers import parse_cf_time
 from graticule.handlers.raster.nodata import exact_nodata
 from graticule.handlers.raster.sandbox import ConversionRequest, convert_in_sandbox
@@ -96,6 +97,8 @@ def test_a_file_of_one_raster_is_read_as_it_is(bronze: Path, driver: str, data: 
         ({"a.asc": ascii_grid(BYTES[0]), "a.prj": WGS84}, "AAIGrid"),
         ({"in/a": BYTES.tobytes(), "in/a.hdr": ENVI_HEADER.replace("= 12", "= 1")}, "ENVI"),
         ({"a.dat": BYTES.tobytes(), "a.dat.hdr": ENVI_HEADER.replace("= 12", "= 1")}, "ENVI"),
+        ({"a.txt": ascii_grid(BYTES[0]), "a.prj": WGS84, "b.txt": "hello"}, "AAIGrid"),
+        ({"a.tif": "GTiff", "a.tfw": WORLD_FILE, "a.prj": WGS84, "b.jpg": "JPEG", "b.tfw": WORLD_FILE}, "GTiff"),
         ({"a.gif": "GIF", "a.gfw": WORLD_FILE, "a.prj": WGS84}, "GIF"),
         ({"A.PNG": "PNG", "a.pgw": WORLD_FILE, "A.prj": WGS84, "read me.txt": "hello"}, "PNG"),
         ({"a.tif": "GTiff", "a.tfw": WORLD_FILE, "a.prj": WGS84, "a.tif.ovr": b"no overview"}, "GTiff"),
@@ -107,7 +110,7 @@ def test_a_raster_in_an_archive_is_placed_by_the_files_beside_it(
 ) -> None:
     """Files that stand for a driver's name are written by it, without a place."""
     for name, content in members.items():
-        if content in {"GIF", "PNG", "GTiff"}:
+        if content in {"GIF", "PNG", "JPEG", "GTiff"}:
             made = write(bronze / "made", BYTES, driver="GTiff", crs=None, transform=None)
             rasterio.shutil.copy(made, bronze / "copy", driver=content)
             members[name] = (bronze / "copy").read_bytes()
@@ -205,10 +208,21 @@ def test_coordinates_and_bounds_are_no_rasters_to_choose_among(bronze: Path) -> 
     assert (output["prepared"], output["facts"]["band_count"]) == (None, 3)  # GDAL itself passes over the others
 
 
+def test_the_only_raster_may_be_named(bronze: Path) -> None:
+    table = converted_to("GPKG", bronze / "a.gpkg", BYTES, RASTER_TABLE="one")
+    element = converted_to("GRIB", bronze / "a.grb", gradient(dtype="float64"))
+    with h5py.File(bronze / "a.h5", "w") as file:
+        file["inner/first"] = gradient()[0]
+    for file, name in ((table, "ONE"), (element, "unknown"), (bronze / "a.h5", "first")):
+        assert name in result_of(file, variable="x").report["findings"][0]["what"]
+        found = result_of(file, variable=name, source_crs="EPSG:4326")
+        assert "unknown_variable" not in str(found.report)
+
+
 def test_one_of_several_variables_is_chosen(bronze: Path) -> None:
     file = netcdf_with_times(bronze / "a.nc", ("t2m", "tp"))
     found = rejected(file)["several_datasets"]
-    assert found["what"] == "It holds 2 rasters, and none was chosen: t2m, tp."
+    assert found["what"] == "The file contains 2 rasters: t2m, tp."
     assert "processing_options.variable" in found["how_to_fix"]
     assert "It has: t2m, tp." in rejected(file, variable="tpp")["unknown_variable"]["what"]
     output = accepted(file, variable="tp")
@@ -221,6 +235,13 @@ def test_one_step_is_chosen(bronze: Path, given: str) -> None:
     output = accepted(netcdf_with_times(bronze / "a.nc"), time=given)
     assert np.array_equal(pixels_of(bronze, output), gradient(3, dtype="float32")[1:2])
     assert output["facts"]["tags"]["TIFFTAG_DATETIME"] == "2024:01:02 00:00:00"
+
+
+def test_a_year_is_not_taken_for_the_number_of_a_step(bronze: Path) -> None:
+    output = accepted(netcdf_with_times(bronze / "a.nc", steps=1), time="2024")
+    assert output["facts"]["tags"]["TIFFTAG_DATETIME"] == "2024:01:01 00:00:00"
+    found = rejected(netcdf_with_times(bronze / "b.nc"), time="2024")["unknown_time"]
+    assert found["what"].startswith("'2024' matches 3 time steps.")
 
 
 @pytest.mark.parametrize("given", ["0", "4", "2024", "1999", "yesterday"])
@@ -251,11 +272,11 @@ def test_a_table_of_a_geopackage_and_a_file_of_an_archive_are_chosen(bronze: Pat
     file = converted_to("GPKG", bronze / "a.gpkg", BYTES, RASTER_TABLE="one")
     origin = write(bronze / "b.tif", BYTES // 2)
     rasterio.shutil.copy(origin, file, driver="GPKG", APPEND_SUBDATASET="YES", RASTER_TABLE="two")
-    assert "none was chosen: ONE, TWO." in rejected(file)["several_datasets"]["what"]  # rasterio's capitals
+    assert "The file contains 2 rasters: ONE, TWO." in rejected(file)["several_datasets"]["what"]  # rasterio's capitals
     assert np.array_equal(pixels_of(bronze, accepted(file, variable="TWO")), BYTES // 2)
     other = write(bronze / "c.tif")
     both = zipped(bronze / "a.zip", {"x/one.tif": origin.read_bytes(), "y/two.tif": other.read_bytes()})
-    assert "none was chosen: one, two." in rejected(both)["several_datasets"]["what"]
+    assert "The archive contains 2 rasters: one, two." in rejected(both)["several_datasets"]["what"]
     assert "It has: one, two." in rejected(both, variable="three")["unknown_variable"]["what"]
     assert accepted(both, variable="two")["facts"]["dtype"] == "uint16"
 
@@ -272,7 +293,7 @@ def test_an_element_of_grib_messages_is_chosen_with_its_level_or_without(bronze:
             ).read_bytes()
     (bronze / "a.grb2").write_bytes(content)
     what = rejected(bronze / "a.grb2")["several_datasets"]["what"]
-    assert what.endswith("none was chosen: TMP@2-HTGL, TMP@10-HTGL, UGRD@2-HTGL, UGRD@10-HTGL.")
+    assert what.endswith("The file contains 4 rasters: TMP@2-HTGL, TMP@10-HTGL, UGRD@2-HTGL, UGRD@10-HTGL.")
     assert accepted(bronze / "a.grb2", variable="TMP")["facts"]["band_count"] == 2
     output = accepted(bronze / "a.grb2", variable="UGRD@10-HTGL", time="1970-01-01")
     assert np.array_equal(pixels_of(bronze, output), gradient(dtype="float64") + 1000)
@@ -328,6 +349,31 @@ def test_nodata_stands_for_a_mask_that_lies_beside(bronze: Path) -> None:
     assert not output["facts"]["has_mask"]
 
 
+# Many bands
+
+
+def test_bands_are_counted_after_a_step_is_chosen(bronze: Path) -> None:
+    file = netcdf_with_times(bronze / "a.nc", steps=1100)
+    assert "processing_options.time" in rejected(file)["too_many_bands"]["how_to_fix"]
+    assert accepted(file, time="2024-05-01")["facts"]["band_count"] == 1
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_many_steps_are_written_in_small_blocks(bronze: Path, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversion, "CHUNK_BYTES", 64 * 1024)
+    file = netcdf_with_times(bronze / "a.nc", steps=300)
+    with h5py.File(file, "r+") as opened:
+        axes = [scale[0] for scale in opened["t2m"].dims]
+        attributes = {name: value for name, value in opened["t2m"].attrs.items() if name != "DIMENSION_LIST"}
+        del opened["t2m"]
+        opened.create_dataset("t2m", data=gradient(300, dtype=dtype), chunks=(1, 60, 80)).attrs.update(attributes)
+        for axis, scale in enumerate(axes):
+            opened["t2m"].dims[axis].attach_scale(scale)
+    output = accepted(file)
+    assert output["facts"]["block_width"] < 512
+    assert np.array_equal(pixels_of(bronze, output), gradient(300, dtype=dtype))
+
+
 # Places without a grid
 
 
@@ -341,6 +387,8 @@ def test_an_image_placed_by_points_is_warped_to_the_target(bronze: Path) -> None
     given = "".join(f'<GCP Pixel="{each.col}" Line="{each.row}" X="{each.x}" Y="{each.y}"/>' for each in points)
     plain = write(bronze / "b.tif", BYTES, transform=None, crs=None).read_bytes()
     beside = f"<PAMDataset><GCPList>{given}</GCPList></PAMDataset>"
+    both = zipped(bronze / "c.zip", {"ga.tif": file.read_bytes(), "gb.tif": file.read_bytes()})
+    assert accepted(both, variable="ga")["facts"]["bbox"] == pytest.approx([10, 49.4, 10.8, 50])
     bare = zipped(bronze / "b.zip", {"b.tif": plain, "b.tif.aux.xml": beside})
     assert "no_crs" in rejected(bare)
     assert accepted(bare, source_crs="EPSG:4326")["facts"]["bbox"] == pytest.approx([10, 49.4, 10.8, 50])

@@ -40,9 +40,9 @@ from graticule.handlers.context import Signals
 from graticule.handlers.findings import Rejected
 from graticule.handlers.raster import examination, sampling
 from graticule.handlers.raster.examination import Wanted, examine
-from graticule.handlers.raster.file_kinds import HDF5, TIFF
+from graticule.handlers.raster.file_kinds import GRIB, HDF5, TIFF, kind_of
 from graticule.handlers.raster.hdf5_references import check_references
-from graticule.handlers.raster.inspection import facts_of, file_named_in
+from graticule.handlers.raster.inspection import block_bytes, facts_of, file_named_in
 from graticule.handlers.raster.opening import ALLOWED_DRIVERS, gdal_environment, open_raster
 from graticule.handlers.raster.preparation import Readable
 from graticule.handlers.raster.source_file import file_of
@@ -428,11 +428,41 @@ def sparse(file: Path, side: int, count: int = 1, **options: Any) -> Path:
 def test_sizes_that_are_not_accepted(bronze: Path) -> None:
     bomb = sparse(bronze / "a.tif", 200_000, tiled=True, blockxsize=8192, blockysize=8192, compress="zstd")
     assert set(rejected(bomb)) == {"decompression_bomb"}
-    block = sparse(bronze / "b.tif", 20_000, tiled=True, blockxsize=16_384, blockysize=16_384)
-    assert set(rejected(block)) == {"block_too_large"}
+    by_pixel = {"tiled": True, "blockxsize": 16_384, "blockysize": 16_384, "interleave": "pixel"}
+    assert set(rejected(sparse(bronze / "b.tif", 20_000, 5, **by_pixel))) == {"block_too_large"}
     assert accepted(write(bronze / "c.tif", gradient(64, 4, 4, "float64")))
     assert set(rejected(write(bronze / "d.tif", gradient(1025, 4, 4, "uint8")))) == {"too_many_bands"}
     assert accepted(write(bronze / "e.tif", gradient(1024, 4, 4, "uint8")))["facts"]["band_count"] == 1024
+
+
+@pytest.mark.parametrize(("count", "interleave"), [(326, "band"), (326, "pixel"), (1024, "pixel")])
+def test_many_bands_in_usual_tiles_are_accepted(bronze: Path, count: int, interleave: str) -> None:
+    tiles = {"tiled": True, "blockxsize": 512, "blockysize": 512, "compress": "deflate", "interleave": interleave}
+    file = sparse(bronze / "a.tif", 600, count, **tiles)
+    assert block_bytes_of(file) == 512 * 512 * (count if interleave == "pixel" else 1)
+    assert accepted(file)["facts"]["band_count"] == count
+
+
+def block_bytes_of(file: Path) -> int:
+    with rasterio.open(file) as dataset:
+        return block_bytes(dataset)
+
+
+@pytest.mark.parametrize("start", [512, 1024, 2048])
+def test_hdf5_behind_a_user_block(bronze: Path, start: int) -> None:
+    with h5py.File(bronze / "a.h5", "w", userblock_size=start) as file:
+        file["data"] = gradient()[0]
+        file["link"] = h5py.ExternalLink("/secret", "data")
+    assert set(rejected(bronze / "a.h5")) == {"refers_to_other_files"}
+    with h5py.File(bronze / "b.h5", "w", userblock_size=start) as file:
+        file["data"] = gradient()[0]
+    assert set(rejected(bronze / "b.h5")) == {"no_crs", "no_geotransform"}
+
+
+def test_grib_behind_a_header_of_the_wmo() -> None:
+    assert kind_of(b"\x01\r\r\n123 \r\r\nHTXX50 EGRR 010000\r\r\nGRIB\0\0\0\x02" + bytes(20)) is GRIB
+    assert kind_of(b"A text about GRIB files") is None
+    assert kind_of(b"A" * 1001 + b"GRIB\0\0\0\x02") is None
 
 
 def test_a_raster_that_would_become_a_giant_one(bronze: Path) -> None:
