@@ -92,11 +92,11 @@ def convert_in_sandbox(request: ConversionRequest, watch: Callable[[], None] = l
 def _communicate(process: subprocess.Popen[bytes], request: bytes, watch: Callable[[], None]) -> bytes:
     given: bytes | None = request
     while True:
+        watch()
         try:
             return process.communicate(given, timeout=0.5)[0]
         except subprocess.TimeoutExpired:
             given = None  # it goes on to send what was given at first
-            watch()
 
 
 def _parse(status: int, output: bytes) -> Conversion:
