@@ -100,7 +100,7 @@ function shapes(source: string, name: string, look: FeatureLook, palette: Palett
     {
       ...of('merged areas', IS_AREA, IS_MERGED),
       type: 'fill',
-      paint: { 'fill-color': line, 'fill-opacity': 0.7 * look.opacity },
+      paint: { 'fill-color': line, 'fill-opacity': look.opacity },
     },
     {
       ...of('lines', ['any', IS_LINE, ['all', IS_AREA, IS_ITSELF]]),

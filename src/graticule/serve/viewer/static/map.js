@@ -91,7 +91,7 @@ function vectorLayers(tilejson) {
   // Merged shapes are pixels: they have no outline, and look like a feature of which little more is seen.
   return names.flatMap((name) => [
     vectorLayer(name, "fill", ["all", isArea, isItself], { "fill-opacity": 0.45 }),
-    vectorLayer(name, "merged fill", ["all", isArea, isMerged], { "fill-opacity": 0.7 }),
+    vectorLayer(name, "merged fill", ["all", isArea, isMerged], { "fill-opacity": 1 }),
     vectorLayer(name, "line", ["any", isLine, ["all", isArea, isItself]], { "line-width": 1.25 }),
     vectorLayer(name, "merged circle", ["all", isPoint, isMerged], { "circle-radius": 1 }),
     vectorLayer(name, "circle", ["all", isPoint, isItself], { "circle-radius": 5, "circle-stroke-width": 1.25 }),
