@@ -203,7 +203,7 @@ def _strict_type(table: Table) -> str:
 
 
 class Shapefile(Format):
-    """Has texts of 254 bytes without space at the end, of which none is null; numbers of up to 18 digits, of one
+    """Has texts of 254 bytes without space around them, of which none is null; numbers of up to 18 digits, of one
     width whatever their size; no times, bytes or lists; and one kind of shape. Polygons always have parts.
     """
 
@@ -217,7 +217,7 @@ class Shapefile(Format):
         },
         # A name has 10 bytes, and what GDAL makes of longer ones, and of a colon, is the writer's matter.
         is_name=lambda name: 0 < len(name.encode()) <= 10 and name == name.strip() and is_xml(name) and ":" not in name,
-        is_text=lambda text: text == text.rstrip() and len(text.encode()) <= 254,
+        is_text=lambda text: text == text.strip() and len(text.encode()) <= 254,
         name_key=lambda name: name.upper(),
         mixes_shapes=False,
         fewest_columns=1,  # GDAL makes one up where there is none
