@@ -5,7 +5,7 @@ bytes as pixels. So a file that has one of them is not opened by GDAL at all.
 """
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import h5py
 import numpy as np
@@ -24,10 +24,10 @@ class TooMuch(ValueError):
     """There are more objects than a raster needs, or longer ones: GDAL reads all axes when it opens a file."""
 
 
-def check_references(source: SourceFile) -> None:
+def check_references(stream: BinaryIO) -> None:
     """Reject a file that leads to another one."""
     try:
-        with open_stream(source) as stream, h5py.File(stream, "r") as file:
+        with h5py.File(stream, "r") as file:
             _check_attributes(file["/"])
             for group, name in _links(file):
                 _check_link(group, name)

@@ -26,7 +26,7 @@ from graticule.handlers.raster.file_kinds import (
     FileKind,
 )
 from graticule.handlers.raster.references import check_references
-from graticule.handlers.raster.source_file import file_of
+from graticule.handlers.raster.source_file import file_of, open_stream
 from graticule.handlers.raster.validation_codes import Code, finding
 from graticule.logs import get_logger
 from graticule.storage.paths import CURL
@@ -119,12 +119,13 @@ def _kind_at(name: str) -> FileKind:
     """Tell what a file is by its first bytes; one that leads to others is rejected unopened."""
     if name.startswith("/vsi") and not name.startswith(CURL):
         return _SELF_CONTAINED
-    file = file_of(name)
     try:
-        kind = accepted_kind(file.read(0, HEAD_BYTES))
-        if kind not in {*READ_DIRECTLY, *CONTAINERS}:
-            raise Rejected([finding(Code.NOT_A_RASTER, f"It is {kind.name}, which `raster.validate` converts first.")])
-        check_references(file, kind)
+        with open_stream(file_of(name)) as stream:
+            kind = accepted_kind(stream.read(HEAD_BYTES))
+            if kind not in {*READ_DIRECTLY, *CONTAINERS}:
+                what = f"It is {kind.name}, which `raster.validate` converts first."
+                raise Rejected([finding(Code.NOT_A_RASTER, what)])
+            check_references(stream, kind)
     except NotFound:
         raise Rejected([finding(Code.NOT_FOUND, "The file is not there.")]) from None
     return kind

@@ -9,7 +9,7 @@ from graticule.handlers.raster.crs_texts import check_crs_text, check_envi_heade
 from graticule.handlers.raster.file_kinds import ENVI, ERDAS, GEOPACKAGE, HDF5, JPEG2000, NETCDF, TIFF, FileKind
 from graticule.handlers.raster.geopackage_tables import check_tables
 from graticule.handlers.raster.netcdf_header import text_attributes
-from graticule.handlers.raster.source_file import SourceFile, file_of, open_stream
+from graticule.handlers.raster.source_file import file_of, open_stream
 from graticule.handlers.raster.tiff_citations import check_boxes, check_citations
 from graticule.handlers.raster.validation_codes import Code, finding
 
@@ -25,15 +25,15 @@ _ERDAS_MARKS: Final = {  # in lower case; the WKT of the CRS lies anywhere among
 }
 
 
-def check_references(file: SourceFile, kind: FileKind) -> None:
+def check_references(stream: BinaryIO, kind: FileKind) -> None:
     """Reject a file that leads to another one, if it is of a format that is read by ranges."""
     if kind is HDF5:
         from graticule.handlers.raster import hdf5_references  # noqa: PLC0415 - a heavy import, needed for few files
 
-        hdf5_references.check_references(file)
+        hdf5_references.check_references(stream)
     elif (check := _CHECKS.get(kind)) is not None:
-        with open_stream(file) as stream:
-            check(stream)
+        stream.seek(0)
+        check(stream)
 
 
 def check_local_references(name: str, kind: FileKind, header: str | None, watch: Watch) -> None:
@@ -45,7 +45,8 @@ def check_local_references(name: str, kind: FileKind, header: str | None, watch:
     elif kind is ENVI and header is not None:
         check_envi_header(Path(header).read_bytes())
     else:
-        check_references(file_of(name), kind)
+        with open_stream(file_of(name)) as stream:
+            check_references(stream, kind)
 
 
 def _check_netcdf(stream: BinaryIO) -> None:

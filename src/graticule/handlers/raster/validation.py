@@ -19,7 +19,7 @@ from graticule.handlers.raster.raster_type import RasterType
 from graticule.handlers.raster.references import check_references
 from graticule.handlers.raster.sandbox import Warping
 from graticule.handlers.raster.selection import SourceSelection
-from graticule.handlers.raster.source_file import SourceFile, State, source_file
+from graticule.handlers.raster.source_file import SourceFile, State, open_stream, source_file
 from graticule.handlers.raster.validation_codes import Code, finding
 from graticule.handlers.registry import register_handler
 from graticule.handlers.result import HandlerResult
@@ -129,11 +129,12 @@ def _check_unchanged(file: SourceFile, before: State) -> None:
 
 
 def _kind(file: SourceFile, size: int) -> FileKind:
-    head = file.read(0, HEAD_BYTES)
-    kind = accepted_kind(head)
-    check_length(kind, head, size)
-    if kind in READ_DIRECTLY:
-        check_references(file, kind)
+    with open_stream(file) as stream:
+        head = stream.read(HEAD_BYTES)
+        kind = accepted_kind(head)
+        check_length(kind, head, size)
+        if kind in READ_DIRECTLY:
+            check_references(stream, kind)
     return kind
 
 

@@ -45,7 +45,6 @@ from graticule.handlers.raster.hdf5_references import check_references
 from graticule.handlers.raster.inspection import block_bytes, facts_of, file_named_in
 from graticule.handlers.raster.opening import ALLOWED_DRIVERS, gdal_environment, open_raster
 from graticule.handlers.raster.preparation import Readable
-from graticule.handlers.raster.source_file import file_of
 from graticule.handlers.stac.inputs import Source
 
 MEBIBYTE = 1024 * 1024
@@ -503,7 +502,7 @@ def test_axes_that_would_take_hours_to_read(bronze: Path) -> None:
     with h5py.File(bronze / "a.h5", "w") as file:
         file.create_dataset("lon", (2**33,), "f8", chunks=(1024,))
     with pytest.raises(Rejected, match="corrupt"):
-        check_references(file_of(str(bronze / "a.h5")))
+        check_references(io.BytesIO((bronze / "a.h5").read_bytes()))
 
 
 @pytest.mark.parametrize("way", ["storage", "link", "virtual"])
@@ -523,7 +522,7 @@ def test_an_hdf5_file_that_leads_to_another_one(bronze: Path, way: str) -> None:
             group.create_virtual_dataset("data", layout)
         group["self"] = group
     with pytest.raises(Rejected) as caught:
-        check_references(file_of(str(bronze / "a.h5")))
+        check_references(io.BytesIO((bronze / "a.h5").read_bytes()))
     (found,) = caught.value.findings
     assert found.code == "refers_to_other_files"
     assert "'/inner/data'" in found.what
