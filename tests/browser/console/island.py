@@ -80,8 +80,7 @@ def write_beaches(path: Path, island: Island) -> Path:
     rows, columns = np.nonzero((island.elevation > 0) & (island.elevation < 4))
     chosen = np.random.default_rng(7).choice(len(rows), BEACHES, replace=False)
     east, north = WEST + columns[chosen] * PIXEL_METRES, NORTH - rows[chosen] * PIXEL_METRES
-    beaches = shapely.buffer(shapely.points(east, north), 400, quad_segs=4)
-    return _write_circles(path, beaches, "Beach")
+    return _write_circles(path, _circles(shapely.points(east, north), 400), "Beach")
 
 
 def write_trees(path: Path, count: int) -> Path:
@@ -89,8 +88,11 @@ def write_trees(path: Path, count: int) -> Path:
     corner = np.array((WEST + 30_000, NORTH - 25_000))
     trees = shapely.points(corner + np.random.default_rng(7).uniform(0, 1000, (count, 2)))
     fields = shapely.points(WEST + 22_000 + 1500 * np.arange(10), NORTH - 20_000)
-    circles = [shapely.buffer(trees, 4, quad_segs=2), shapely.buffer(fields, 600, quad_segs=4)]
-    return _write_circles(path, np.concatenate(circles), "Tree")
+    return _write_circles(path, np.concatenate([_circles(trees, 4), _circles(fields, 600)]), "Tree")
+
+
+def _circles(centres: Any, metres: float) -> NDArray[Any]:
+    return np.asarray(shapely.buffer(centres, metres, quad_segs=4))
 
 
 def _write_circles(path: Path, circles: NDArray[Any], name: str) -> Path:

@@ -6,8 +6,8 @@ import pkgutil
 import re
 import time
 from collections.abc import Iterator
-from re import _constants as ops  # type: ignore[attr-defined]
-from re import _parser  # type: ignore[attr-defined]
+from re import _constants as ops
+from re import _parser
 from types import ModuleType
 from typing import Any
 
