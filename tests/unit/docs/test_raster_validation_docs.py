@@ -33,7 +33,8 @@ def test_the_limits() -> None:
         "pixels on a side": f"{examination.LONGEST_SIDE:,}",
         "bands": f"{inspection.MAX_BANDS:,}",
         "pixels without compression": f"{examination.MOST_RAW_BYTES // 1024**3} GiB",
-        "a block, of all bands if they are interleaved by pixel": f"{examination.MOST_BLOCK_BYTES // MEBIBYTE} MiB",
+        "a block, of all bands if they are interleaved by pixel": f"{examination.MAX_BLOCK_BYTES // MEBIBYTE} MiB",
+        "the same in tiles of 512 x 512 pixels": f"{examination.MAX_TILE_BYTES // MEBIBYTE} MiB",
         "a bomb": f"over {examination.BOMB_ABOVE_BYTES // 1024**3} GiB of pixels, "
         f"and over {examination.BOMB_RATIO} times the size of the file",
         "pixels of a file that is converted": f"{conversion.MAX_RAW_BYTES // 1024**3} GiB",

@@ -29,6 +29,7 @@ from graticule.handlers.raster.inspection import (
     declared,
     facts_of,
     file_named_in,
+    pixel_bytes,
     raw_bytes,
     too_many_bands,
 )
@@ -47,7 +48,8 @@ _GIBIBYTE: Final = 1024 * _MEBIBYTE
 CACHE_MB: Final = 64
 LONGEST_SIDE: Final = 10_000_000  # pixels
 MOST_RAW_BYTES: Final = 1024 * _GIBIBYTE
-MOST_BLOCK_BYTES: Final = _GIBIBYTE  # a tile of 512 x 512 pixels with 1,024 bands of 32 bits, stored by pixel
+MAX_BLOCK_BYTES: Final = 128 * _MEBIBYTE
+MAX_TILE_BYTES: Final = _GIBIBYTE  # of a tile of the usual 512 x 512 pixels with many bands, stored by pixel
 BOMB_ABOVE_BYTES: Final = 16 * _GIBIBYTE
 BOMB_RATIO: Final = 1000  # DEFLATE cannot do better: beyond it, nearly nothing is stored
 _METHODS: Final = {"nearest": "nearest-neighbour"}
@@ -167,8 +169,9 @@ def _sizes(dataset: DatasetReader, size: int, band_count: int) -> Iterator[Findi
     elif raw > BOMB_ABOVE_BYTES and raw > BOMB_RATIO * size:
         what = f"Its {size} bytes would become {raw} bytes of pixels ({shape})."
         yield finding(Code.DECOMPRESSION_BOMB, what)
-    if block_bytes(dataset) > MOST_BLOCK_BYTES:
-        what = f"A block of {width} x {height} pixels takes more than {MOST_BLOCK_BYTES // _MEBIBYTE} MiB of memory."
+    limit = max(MAX_BLOCK_BYTES, min(MAX_TILE_BYTES, 512 * 512 * pixel_bytes(dataset)))
+    if block_bytes(dataset) > limit:
+        what = f"A block of {width} x {height} pixels takes more than {limit // _MEBIBYTE} MiB of memory."
         yield finding(Code.BLOCK_TOO_LARGE, what, "block layout")
 
 
