@@ -5,11 +5,12 @@ import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
 import httpx
 
 from graticule.core.errors import InvalidInput, NotFound, Unavailable
+from graticule.handlers.blob_stream import RangeReader
 from graticule.storage.blocking import BlockingStorage
 from graticule.storage.local import etag_of
 from graticule.storage.paths import CURL, Source
@@ -37,7 +38,7 @@ class SourceFile:
 
 def open_stream(file: SourceFile) -> BinaryIO:
     """Open a source as a file of Python's, which reads it by ranges."""
-    return io.BufferedReader(_Ranges(file), _BUFFER_BYTES)
+    return io.BufferedReader(RangeReader(file.read, file.state().size), _BUFFER_BYTES)
 
 
 def source_file(storage: BlockingStorage, source: Source) -> SourceFile:
@@ -138,31 +139,3 @@ def _first_bytes(answer: httpx.Response, length: int) -> bytes:
         if len(content) >= length:
             break
     return bytes(content[:length])
-
-
-class _Ranges(io.RawIOBase):
-    """A file that is read by ranges."""
-
-    def __init__(self, file: SourceFile) -> None:
-        self._file, self._size, self._at = file, file.state().size, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        self._at = max(0, base + offset)
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def readinto(self, buffer: Any) -> int:
-        wanted = max(0, min(len(buffer), self._size - self._at))
-        data = self._file.read(self._at, wanted) if wanted else b""
-        buffer[: len(data)] = data
-        self._at += len(data)
-        return len(data)
