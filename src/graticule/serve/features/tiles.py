@@ -171,7 +171,7 @@ async def tile(
     """Return a vector tile; its one layer is called `features`.
 
     Where there are more features than a tile can have, it has the largest ones itself, and shapes with a count in
-    place of the others. Headers say how many of how many it shows.
+    place of the others. Headers give the number shown and the total.
     """
     layer = conditions.layer
     async with request.app.state.pool.acquire() as connection:
@@ -327,7 +327,8 @@ async def _count(request: Request, conditions: Conditions) -> int | None:
 def _described(count: int | None, merged_below: int | None, limit: int) -> str | None:
     if merged_below is None:
         is_whole = count is not None and count <= limit
-        return None if is_whole else f"A tile shows at most {limit:,} features. Its headers say how many of how many."
+        told = f"A tile shows at most {limit:,} features; its headers give the number shown and the total."
+        return None if is_whole else told
     features = "Many features" if count is None else f"{count:,} features"
     return (
         f"{features}. Below zoom {merged_below}, where there are too many in one place, only the larger ones are shown "

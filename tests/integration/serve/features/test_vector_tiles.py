@@ -160,7 +160,7 @@ async def test_a_tile_is_answered_although_its_features_cannot_be_counted_in_tim
 
 async def test_tilejson_says_when_a_tile_may_not_show_all(client: httpx.AsyncClient) -> None:
     cut = (await client.get(f"{MERCATOR}/tilejson.json", params={"limit": 10})).json()
-    assert cut["description"] == "A tile shows at most 10 features. Its headers say how many of how many."
+    assert cut["description"] == "A tile shows at most 10 features; its headers give the number shown and the total."
     assert "description" not in (await client.get(f"{MERCATOR}/tilejson.json")).json()
 
 
