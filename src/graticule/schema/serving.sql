@@ -105,6 +105,30 @@ WHERE version.is_external AND made.stac_item_id IS NOT NULL
       WHERE later.asset_id = version.asset_id AND later.version_ordinal > version.version_ordinal AND later.is_external
   ));
 
+-- The item of a version has one id for good. A new revision is catalogued beside the one in service, under that id and its
+-- own number; when it comes into service, in a decision or because the content is the same, its item takes the id.
+CREATE FUNCTION serving.publish_item() RETURNS trigger LANGUAGE plpgsql SET search_path = pgstac, public, pg_temp AS $$
+DECLARE
+    stable text := regexp_replace(NEW.stac_item_id, '-r[0-9]+$', '');
+BEGIN
+    IF EXISTS (SELECT FROM items WHERE collection = NEW.stac_collection_id AND id = NEW.stac_item_id) THEN
+        DELETE FROM items WHERE collection = NEW.stac_collection_id AND id = stable;
+        INSERT INTO items (id, geometry, collection, datetime, end_datetime, content)
+        SELECT stable, geometry, collection, datetime, end_datetime, content FROM items
+        WHERE collection = NEW.stac_collection_id AND id = NEW.stac_item_id;
+        DELETE FROM items WHERE collection = NEW.stac_collection_id AND id = NEW.stac_item_id;
+        NEW.stac_item_id := stable;
+    END IF;
+    RETURN NEW;
+END $$;
+
+CREATE TRIGGER asset_versions_publish_item BEFORE UPDATE ON dagapp.asset_versions
+FOR EACH ROW WHEN (
+    NEW.approved_revision = NEW.revision AND NEW.approved_revision IS DISTINCT FROM OLD.approved_revision
+    AND NEW.stac_item_id ~ ('-v' || NEW.version_ordinal || '-r' || NEW.revision || '$')
+)
+EXECUTE FUNCTION serving.publish_item();
+
 GRANT USAGE ON SCHEMA serving TO graticule_serve_internal, graticule_serve_external;
 GRANT SELECT ON serving.internal_versions, serving.internal_items, serving.previews TO graticule_serve_internal;
 GRANT SELECT ON serving.external_versions, serving.external_items TO graticule_serve_external;

@@ -208,16 +208,15 @@ class SubmissionService:
         """Prepare the job of a work order, which names it before it exists: all of it commits together."""
         asked = _submission_of(request)
         graph = self._workflows.library.get(ingest_workflow(asked))
-        ordinal, revision = request.version_ordinal, request.revision
         submission = Submission(
             workflow_id=graph.workflow_id,
-            input_params=ingest_inputs(graph, asked, change.asset, ordinal=ordinal, revision=revision),
+            input_params=ingest_inputs(graph, asked, change.asset, request),
             correlation_id=str(request.request_id),
             submitted_by=change.caller.name[:64],
             callback_url=asked.callback_url,
             priority=asked.priority,
         )
-        work = AssetWork(AssetId(request.asset_id), ordinal, JobPurpose.PROCESS)
+        work = AssetWork(AssetId(request.asset_id), request.version_ordinal, JobPurpose.PROCESS)
         prepared = self._jobs.prepare(submission, work, actor=change.caller.name)
         return _Order(request.model_copy(update={"job_id": prepared.job_id}), prepared)
 

@@ -9,7 +9,7 @@ from graticule.core.asset_names import OutputNames, output_names
 from graticule.core.errors import InvalidInput
 from graticule.core.exchange import PlatformSubmission
 from graticule.core.ids import PlatformId
-from graticule.core.models import AssetVersion, GeospatialAsset
+from graticule.core.models import AssetVersion, GeospatialAsset, PlatformRequest
 from graticule.core.models.engine import JobPurpose
 from graticule.core.models.platform import DataType
 from graticule.dag.graph import Graph
@@ -47,9 +47,10 @@ def ingest_workflow(asked: PlatformSubmission) -> str:
 
 
 def ingest_inputs(
-    graph: Graph, asked: PlatformSubmission, asset: GeospatialAsset, *, ordinal: int, revision: int
+    graph: Graph, asked: PlatformSubmission, asset: GeospatialAsset, request: PlatformRequest
 ) -> dict[str, JsonValue]:
     """Give a workflow those of our inputs that it declares, and the caller's options, which it must declare."""
+    ordinal, revision = request.version_ordinal, request.revision
     names = _names(asset, asked.version_label, ordinal, revision)
     ours: dict[str, JsonValue] = {
         "container_name": asked.container_name,
@@ -60,6 +61,7 @@ def ingest_inputs(
         "version_label": asked.version_label,
         "version_ordinal": ordinal,
         "revision": revision,
+        "request_id": str(request.request_id),
         "table_name": names.table_name,
         "blob_prefix": names.blob_prefix,
         "stac_item_id": names.stac_item_id,

@@ -7,12 +7,13 @@ import pytest
 
 from graticule.core.errors import InvalidInput
 from graticule.core.exchange import PlatformSubmission
-from graticule.core.models import GeospatialAsset
+from graticule.core.models import GeospatialAsset, PlatformRequest
 from graticule.handlers.registry import known_handlers
 from graticule.services.workflow_choice import ingest_inputs, ingest_workflow
 from graticule.services.workflow_library import compile_file, shipped_folder
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
+REQUEST = "0b9ae4c1-53f1-4d2d-8f6c-2f0b4d6c1a77"
 OPTIONS: dict[str, Any] = {
     "layer": "parcels",
     "layers": "all",
@@ -44,7 +45,10 @@ def _inputs(options: dict[str, Any]) -> dict[str, Any]:
     )
     compiled = compile_file(shipped_folder() / f"{ingest_workflow(asked)}.yaml", known_handlers())
     assert compiled.graph is not None, compiled.problems
-    return ingest_inputs(compiled.graph, asked, asset, ordinal=0, revision=2)
+    work = {"request_id": REQUEST, "platform_id": "ddh", "asset_id": "a" * 32, "version_ordinal": 0, "revision": 2}
+    times = {"created_at": NOW, "updated_at": NOW}
+    request = PlatformRequest.model_validate({**work, **times, "request_body": {}, "submitted_by": "portal"})
+    return ingest_inputs(compiled.graph, asked, asset, request)
 
 
 def test_a_vector_is_given_all_options_and_the_names_of_its_outputs() -> None:
@@ -59,6 +63,7 @@ def test_a_vector_is_given_all_options_and_the_names_of_its_outputs() -> None:
         "version_label": "1",
         "version_ordinal": 0,
         "revision": 2,
+        "request_id": REQUEST,
         "table_name": "d_1_aaaaaaaa_v0_r2",
         "blob_prefix": "ddh/d/aaaaaaaa/v0/r2",
         "stac_item_id": "d-1-aaaaaaaa-v0-r2",

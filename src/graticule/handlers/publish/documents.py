@@ -14,11 +14,13 @@ from graticule.core.errors import InvalidInput
 from graticule.handlers.publish.inputs import Export
 
 Document = dict[str, Any]
-# An item tells whose copy it is, by what stands in the public addresses anyway. The partner's own identifiers, the
-# software and the lineage, which names the source in the internal zone, are not told.
+# An item says whose copy it is by what stands in the public addresses anyway, and leads its partner back to the version
+# and the request. The partner's other identifiers, the software and the lineage, which names the source in the internal
+# zone, stay inside.
 _PROPERTIES: Final = frozenset(
     {"title", "description", "keywords", "license", "providers", "gsd", "created", "updated"}
     | {"datetime", "start_datetime", "end_datetime"}
+    | {"platform:version_id", "platform:request_id"}
 )
 _ASSET: Final = frozenset({"title", "description", "type", "roles", "bands", "gsd"})
 _EXTENSIONS: Final = ("proj:", "raster:", "table:", "file:", "eo:", "view:")

@@ -176,6 +176,7 @@ class Version(Given):
     asset_id: str | None = None
     version_ordinal: int | None = None
     version_label: str | None = None
+    request_id: str | None = None
     revision: int | None = None
 
     def properties(self) -> dict[str, JsonValue]:
@@ -185,7 +186,9 @@ class Version(Given):
             "platform_id": self.platform_id,
             "asset_id": self.asset_id,
             "version_ordinal": self.version_ordinal,
+            "version_id": self.version_label,
             "version_label": self.version_label,
+            "request_id": self.request_id,
             "revision": self.revision,
         }
         known = {name: value for name, value in ours.items() if value is not None}

@@ -69,13 +69,16 @@ class Catalogue:
         if exported:
             self.item(asset_id, ordinal, f"{collection_id}-public", item_id, "external")
 
-    def item(self, asset_id: str, ordinal: int, collection_id: str, item_id: str, zone: str) -> None:
+    def item(
+        self, asset_id: str, ordinal: int, collection_id: str, item_id: str, zone: str, *, revision: int = 1
+    ) -> None:
         """Write an item, and its collection if there is none."""
         text = CollectionText(title=collection_id, description=f"Ämter of {collection_id}", keywords=["raster"])
         if not self._connection.execute("SELECT FROM collections WHERE id = %s", [collection_id]).fetchall():
             self._connection.execute("SELECT create_collection(%s)", [Jsonb(new_collection(collection_id, text))])
         ids = {"stac_item_id": item_id, "stac_collection_id": collection_id}
-        given = item_inputs(cog(), **ids, asset_id=asset_id, version_ordinal=ordinal, version_label=str(ordinal))
+        version = {"asset_id": asset_id, "version_ordinal": ordinal, "version_label": str(ordinal)}
+        given = item_inputs(cog(), **ids, **version, revision=revision)
         stored = Stored(f"{zone}/ddh/{item_id} é.tif", STORED.size, STORED.sha256)
         document = output_item(ItemInputs.model_validate(given), stored, TIMES)
         self._connection.execute("SELECT create_item(%s)", [Jsonb(document)])
