@@ -3,19 +3,45 @@
 The orchestrator, the gateway and the client library share these. What only staff may see has models of its own.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Any, Final, Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StringConstraints,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
 from graticule.core.ids import JobId
-from graticule.core.models.fields import AssetKey, Label, PlatformKey, Priority, Url
+from graticule.core.models.fields import AssetKey, Label, PlatformKey, Priority, Sha256, Url
 from graticule.core.models.platform import AssetVersion, DataType, GeospatialAsset, UrlMode
 from graticule.core.states import ApprovalState, ClearanceState, ProcessingState, RequestStatus
 from graticule.core.validation import ValidationReport
 
 MOST_REFS: Final = 20
+ACCESS_LEVEL: Final = "access_level"
+CLEARANCE_LEVELS: Final = (ClearanceState.OUO, ClearanceState.PUBLIC)
+
+
+def _read_clearance_level(value: object) -> ClearanceState:
+    """Read a level in any case, as `OUO`; a `Literal` of the enum would show its Python names to callers."""
+    if not isinstance(value, str) or value.lower() not in CLEARANCE_LEVELS:
+        raise PydanticCustomError("clearance_level", "Input should be 'ouo' or 'public'")
+    return ClearanceState(value.lower())
+
+
+def _read_url_mode(value: object) -> object:
+    """Read a mode in any case, and with hyphens, as `latest-only`."""
+    return value.lower().replace("-", "_") if isinstance(value, str) else value
+
 
 RefName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]*$", max_length=64)]
 RefText = Annotated[str, StringConstraints(min_length=1, max_length=512, pattern=r"^[^\x00]*$")]
@@ -30,7 +56,17 @@ Reason = Annotated[
     Field(examples=["Clouds cover a third of it."]),
 ]
 Ordinal = Annotated[int, Field(ge=0, lt=2**31, examples=[1])]
-ClearanceLevel = Annotated[Literal[ClearanceState.OUO, ClearanceState.PUBLIC], Field(examples=["ouo"])]
+Revision = Annotated[int, Field(ge=1, lt=2**31, examples=[2])]
+ReviewerName = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]*$")
+]
+JobName = Annotated[JobId, StringConstraints(min_length=1, max_length=64, pattern=r"^[^\x00-\x1f\x7f]*$")]
+ClearanceLevel = Annotated[
+    ClearanceState,
+    BeforeValidator(_read_clearance_level),
+    WithJsonSchema({"type": "string", "enum": [level.value for level in CLEARANCE_LEVELS]}),
+    Field(examples=["ouo"]),
+]
 
 
 class Asked(BaseModel):
@@ -39,7 +75,26 @@ class Asked(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
-class PlatformSubmission(Asked):
+class WithClearanceLevel(Asked):
+    """Base of what names a clearance level, which earlier callers send as `access_level`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_access_level(cls, body: Any) -> Any:
+        return rename_access_level(body) if isinstance(body, Mapping) else body
+
+
+def rename_access_level(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a body with its `access_level` as `clearance_level`; raise `ValueError` where the two differ."""
+    if ACCESS_LEVEL not in body:
+        return body
+    level, other = body[ACCESS_LEVEL], body.get("clearance_level")
+    if other is not None and str(other).lower() != str(level).lower():
+        raise ValueError("access_level is another name of clearance_level, and the two differ: send one of them")
+    return {**{name: value for name, value in body.items() if name != ACCESS_LEVEL}, "clearance_level": level}
+
+
+class PlatformSubmission(WithClearanceLevel):
     """New data of a partner: where it is, and which dataset and version it belongs to."""
 
     platform_id: PlatformKey = Field(examples=["ddh"])
@@ -55,7 +110,9 @@ class PlatformSubmission(Asked):
         default_factory=dict, description="Inputs of the workflow, and `pipeline`, which chooses among workflows."
     )
     overwrite: bool = Field(False, description="The label exists: make a new revision of that version.")
-    clearance_level: ClearanceLevel | None = Field(None, description="What the partner proposes to the reviewer.")
+    clearance_level: ClearanceLevel | None = Field(
+        None, description="What the partner proposes to the reviewer; `access_level` is another name of it."
+    )
     callback_url: Url | None = Field(None, description="Is told when processing ends.")
     priority: Priority = 0
 
@@ -95,19 +152,47 @@ class VersionChange(Change):
     version_ordinal: Ordinal | None = None
 
 
-class Approval(VersionChange):
+class Decision(VersionChange):
+    """Base of a reviewer's decision: it names the revision that the reviewer looked at.
+
+    One that names only the asset counts while the version has had a single revision.
+    """
+
+    revision: Revision | None = Field(
+        None,
+        description="The revision that the reviewer looked at; another one there refuses the decision (409).",
+    )
+    output_hash: Sha256 | None = Field(None, description="Names the revision by the hash of its outputs.")
+    request_id: UUID | None = Field(None, description="A request, which stands for its own version and revision.")
+    job_id: JobName | None = Field(
+        None, description="The job that processed the revision; it stands for the same as its request."
+    )
+    reviewer: ReviewerName | None = Field(
+        None,
+        description="The caller is the reviewer. Another name that is sent here is kept in the history beside it.",
+        examples=["user@example.com"],
+    )
+
+    @model_validator(mode="after")
+    def _names_request_or_job(self) -> Self:
+        if self.request_id is not None and self.job_id is not None:
+            raise ValueError("name a request by request_id or by job_id, and by one of them only")
+        return self
+
+
+class Approval(Decision, WithClearanceLevel):
     """Let a version be seen, at a clearance."""
 
-    clearance_level: ClearanceLevel
+    clearance_level: ClearanceLevel = Field(description="Who may see it; `access_level` is another name of it.")
 
 
-class Rejection(VersionChange):
+class Rejection(Decision):
     """Refuse a version, with the reason."""
 
     reason: Reason
 
 
-class Revocation(VersionChange):
+class Revocation(Decision):
     """Take an approved version out of service, with the reason."""
 
     reason: Reason
@@ -123,16 +208,18 @@ class Retrial(VersionChange):
     """Process a version again that failed."""
 
 
-class ClearanceChange(Change):
-    """Say who may see an asset."""
+class ClearanceChange(Decision, WithClearanceLevel):
+    """Say who may see an asset; what is named is the revision in service of its latest approved version."""
 
-    clearance_level: ClearanceLevel
+    clearance_level: ClearanceLevel = Field(description="Who may see it; `access_level` is another name of it.")
 
 
 class UrlModeChange(Change):
     """Say which versions the service addresses of an asset reach."""
 
-    url_mode: UrlMode = Field(examples=["all_versions"])
+    url_mode: Annotated[UrlMode, BeforeValidator(_read_url_mode)] = Field(
+        description="The values are also accepted with hyphens, as `latest-only`.", examples=["all_versions"]
+    )
 
 
 class Removal(Change):

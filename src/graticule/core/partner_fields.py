@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from graticule.core.asset_names import RefValue
 from graticule.core.errors import InvalidInput
-from graticule.core.exchange import PlatformSubmission
+from graticule.core.exchange import ACCESS_LEVEL, PlatformSubmission, rename_access_level
 from graticule.core.models.platform import Platform
 
 DOMAIN_FIELDS: Final = tuple(PlatformSubmission.model_fields)
@@ -50,6 +50,7 @@ def translate(platform: Platform, body: Mapping[str, Any]) -> dict[str, Any]:
     if body.get("platform_id", platform.platform_id) != platform.platform_id:
         raise InvalidInput(f"platform_id is not {platform.platform_id}.")
     own = _own_words(platform)
+    body = body if ACCESS_LEVEL in own else _with_clearance_level(body)
     words = {name: (name,) for name in DOMAIN_FIELDS} if REFS in body else own
     _refuse_mixture(platform, body, own)
     if unknown := [name for name in body if name not in words]:
@@ -59,6 +60,13 @@ def translate(platform: Platform, body: Mapping[str, Any]) -> dict[str, Any]:
         split_refs(platform, refs)
     _check({"platform_id": platform.platform_id, **submission}, words)
     return {"platform_id": platform.platform_id, **submission}
+
+
+def _with_clearance_level(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    try:
+        return rename_access_level(body)
+    except ValueError as error:
+        raise InvalidInput(f"{error}.") from error
 
 
 def _own_words(platform: Platform) -> dict[str, tuple[str, ...]]:

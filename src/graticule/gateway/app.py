@@ -16,6 +16,7 @@ from graticule.core.table import DatabaseRole
 from graticule.gateway import (
     admin,
     assets,
+    earlier_forms,
     platform,
     platforms,
     proxy,
@@ -47,7 +48,6 @@ from graticule.storage.place import storage_of
 
 ROUTERS: Final = (
     session.router,
-    platform.router,
     platforms.router,
     assets.router,
     reviews.router,
@@ -110,6 +110,8 @@ def create_gateway(
             health="/api/gateway/health",
         )
     )
+    app.include_router(platform.router, prefix=platform.PREFIX)
+    app.include_router(platform.router, prefix=earlier_forms.PREFIX, include_in_schema=False)
     for router in ROUTERS:
         app.include_router(router)
     install_console(app, Console(console_folder, settings.console_base_map))

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any, Final, Self
 from uuid import UUID
 
-from fastapi import APIRouter, Body, Header, Path, Query
+from fastapi import APIRouter, Body, Header, Path, Query, Request
 from pydantic import AwareDatetime, BaseModel, Field, GetJsonSchemaHandler, JsonValue, RootModel, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
@@ -17,6 +17,7 @@ from graticule.core.exchange import (
     Asked,
     AssetChange,
     Change,
+    Decision,
     PlatformStatus,
     PlatformSubmission,
     Rejection,
@@ -28,14 +29,18 @@ from graticule.core.exchange import (
     VersionChange,
 )
 from graticule.core.ids import AssetId, JobId, PlatformId
-from graticule.core.models import PlatformRequest
+from graticule.core.models import Job, Platform, PlatformRequest
 from graticule.core.models.fields import AssetKey, PlatformKey, Short
 from graticule.core.partner_fields import LABEL, REFS, translate
 from graticule.core.permissions import Caller, Deed
 from graticule.core.states import RequestStatus
+from graticule.gateway.earlier_forms import PREFIX as EARLIER_PREFIX
+from graticule.gateway.earlier_forms import QueuedJob, is_job, read_job, with_our_priority
 from graticule.gateway.forwarding import PRINTABLE, Forward
+from graticule.gateway.platforms import Inactive, PlatformPath
 from graticule.gateway.seen import change_for, for_staff
 from graticule.gateway.services import Assets, Platforms, TheSettings
+from graticule.gateway.submissions import JOBS
 from graticule.http.callers import (
     CallerWhoOperates,
     CallerWhoReads,
@@ -51,7 +56,7 @@ from graticule.services.service_addresses import ServiceAddresses
 
 PREFIX: Final = "/api/platform"
 
-router = APIRouter(prefix=PREFIX, tags=["platform"], responses=problem_responses(401, 403, 404, 422, 429, 503))
+router = APIRouter(tags=["platform"], responses=problem_responses(401, 403, 404, 422, 429, 503))
 
 IdempotencyKey = Annotated[
     Short | None,
@@ -116,6 +121,12 @@ class SubmissionForm(RootModel[dict[str, JsonValue]]):
         }
 
 
+class PlatformList(Page[Platform]):
+    """The partners, as earlier callers expect them."""
+
+    platforms: list[Platform] = Field(description="The same as `items`.")
+
+
 class PlatformReceipt(BaseModel):
     """What a submission came to."""
 
@@ -146,15 +157,27 @@ class Named(Asked):
         return self
 
 
-class NamedApproval(Named, Approval):
+class NamedDecision(Decision):
+    """Base of a decision that names its asset: by itself, by a request for it, or by the job that processed it."""
+
+    asset_id: AssetKey | None = None
+
+    @model_validator(mode="after")
+    def _names_one(self) -> Self:
+        if [self.asset_id, self.request_id, self.job_id].count(None) != 2:
+            raise ValueError("name the asset by asset_id, request_id or job_id, and by one of them only")
+        return self
+
+
+class NamedApproval(NamedDecision, Approval):
     """Let a version be seen, at a clearance."""
 
 
-class NamedRejection(Named, Rejection):
+class NamedRejection(NamedDecision, Rejection):
     """Refuse a version, with the reason."""
 
 
-class NamedRevocation(Named, Revocation):
+class NamedRevocation(NamedDecision, Revocation):
     """Take an approved version out of service, with the reason."""
 
 
@@ -173,17 +196,26 @@ class NamedRetrial(Named, Retrial):
 @router.post("/submit", status_code=202, responses=_FORWARDED)
 async def submit(
     form: Annotated[SubmissionForm, Body(openapi_examples=_EXAMPLES)],
+    *,
+    request: Request,
     platforms: Platforms,
     forward: Forward,
     settings: TheSettings,
     caller: CallerWhoSubmits,
-    *,
     idempotency_key: IdempotencyKey = None,
-) -> OperatorReceipt | PlatformReceipt:
-    """Send data. A partner's platform is its own and need not be named; staff name the one for which they act."""
-    platform = await platforms.platform(_platform_named(form.root, caller), caller)
-    submission = PlatformSubmission.model_validate(translate(platform, form.root))
+) -> OperatorReceipt | PlatformReceipt | QueuedJob:
+    """Send data. A partner's platform is its own and need not be named; staff name the one for which they act.
+
+    Operators may also send a job by its `workflow_id`, with `input_params`.
+    """
     headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
+    if is_job(form.root) and caller.may(Deed.OPERATE):
+        job = await forward.send("POST", JOBS, Job, caller=caller, body=read_job(form.root), headers=headers)
+        return QueuedJob.of(job)
+    is_earlier = request.url.path.startswith(EARLIER_PREFIX)
+    body = with_our_priority(form.root) if is_earlier else form.root
+    platform = await platforms.platform(_platform_named(body, caller), caller)
+    submission = PlatformSubmission.model_validate(translate(platform, body))
     receipt = await forward.send(
         "POST", "/api/v1/submit", SubmissionReceipt, caller=caller, body=submission, headers=headers
     )
@@ -216,6 +248,19 @@ async def list_requests(
     if caller.is_staff:
         return Page[PlatformRequest](items=[for_staff(request, caller) for request in page.items], next=page.next)
     return Page[PartnerRequest](items=[PartnerRequest.of(request) for request in page.items], next=page.next)
+
+
+@router.get("/platforms")
+async def list_platforms(platforms: Platforms, caller: CallerWhoReads, inactive: Inactive = False) -> PlatformList:
+    """List the partners, as `/api/platforms` does."""
+    found = await platforms.platforms(caller, with_inactive=inactive)
+    return PlatformList(items=found, platforms=found)
+
+
+@router.get("/platforms/{platform_id}")
+async def one_platform(platform_id: PlatformPath, platforms: Platforms, caller: CallerWhoReads) -> Platform:
+    """Give one partner, as `/api/platforms/{platform_id}` does."""
+    return await platforms.platform(PlatformId(platform_id), caller)
 
 
 @router.post("/approve", responses=_FORWARDED)
@@ -278,13 +323,14 @@ def _platform_named(form: dict[str, JsonValue], caller: Caller) -> PlatformId:
     return PlatformId(named)
 
 
-async def _target(asked: Named, reader: AssetReader, caller: Caller) -> Target:
+async def _target(asked: Named | NamedDecision, reader: AssetReader, caller: Caller) -> Target:
     """Find what a change is asked for; what is not the caller's is not there."""
     asset_id = None if asked.asset_id is None else AssetId(asked.asset_id)
-    return await reader.target(asset_id, asked.request_id, caller)
+    job_id = asked.job_id if isinstance(asked, NamedDecision) else None
+    return await reader.target(asset_id, asked.request_id, caller, job_id=job_id)
 
 
-def _body(model: type[Change], asked: Named, target: Target) -> Change:
+def _body(model: type[Change], asked: Named | NamedDecision, target: Target) -> Change:
     """Give what the orchestrator is asked; a request names its own version."""
     given = {name: getattr(asked, name) for name in asked.model_fields_set if name in model.model_fields}
     if target.version_ordinal is not None and issubclass(model, VersionChange):

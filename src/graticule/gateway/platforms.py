@@ -14,12 +14,15 @@ from graticule.http.problems import problem_responses
 
 router = APIRouter(prefix="/api/platforms", tags=["platforms"], responses=problem_responses(401, 403, 422, 429, 503))
 
+Inactive = Annotated[bool, Query(description="Show those that take no new submissions, too.")]
+PlatformPath = Annotated[PlatformKey, Path(description="The partner.", examples=["ddh"])]
+
 
 @router.get("")
 async def list_platforms(
     platforms: Platforms,
     caller: CallerWhoReads,
-    inactive: Annotated[bool, Query(description="Show those that take no new submissions, too.")] = False,
+    inactive: Inactive = False,
 ) -> Page[Platform]:
     """List the partners by id; a partner finds itself alone."""
     return Page(items=await platforms.platforms(caller, with_inactive=inactive))
@@ -27,7 +30,7 @@ async def list_platforms(
 
 @router.get("/{platform_id}", responses=problem_responses(404))
 async def one_platform(
-    platform_id: Annotated[PlatformKey, Path(description="The partner.", examples=["ddh"])],
+    platform_id: PlatformPath,
     platforms: Platforms,
     caller: CallerWhoReads,
 ) -> Platform:

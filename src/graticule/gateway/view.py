@@ -18,6 +18,7 @@ from graticule.gateway.proxy import SENT_BACK, Passage, PassedOn, TheProxy
 from graticule.http.callers import Uncounted, ensure_allowed
 from graticule.http.parts import part
 from graticule.http.problems import problem_responses
+from graticule.services.service_addresses import REVISION_HEADER
 from graticule.services.service_tokens import TO_SERVICES, ServiceTokens
 
 SERVE: Final = "serve"  # the target
@@ -54,7 +55,7 @@ def passage_to_services(settings: Settings) -> Passage:
         SERVE,
         PREFIX,
         SENT_ON,
-        (*SENT_BACK, "cache-control", *COUNT_HEADERS),
+        (*SENT_BACK, "cache-control", REVISION_HEADER, *COUNT_HEADERS),
         sign=None if tokens is None else tokens.sign,
         on_refusal="Set GRATICULE_SERVE_KEY to the same value for the gateway and for the services.",
         endless=False,

@@ -187,6 +187,10 @@ class AssetViews(Views):
         rows = await self._rows(query, parameters)
         return rows[0]["request_id"] if rows else None
 
+    async def request_processed_by(self, job_id: JobId) -> PlatformRequest | None:
+        """Return the work order that a job carried out; None for other jobs, and for attempts before the last."""
+        return await self._view(PlatformRequest, "request_processed_by_job", {"job_id": job_id})
+
     async def request(self, request_id: UUID) -> PlatformRequest | None:
         """Give one work order."""
         return await self._view(PlatformRequest, "request_by_id", {"request_id": request_id})

@@ -220,6 +220,9 @@ SELECT coalesce(
      FROM dagapp.dag_jobs AS job JOIN dagapp.asset_versions AS version USING (asset_id, version_ordinal)
      WHERE job.job_id = %(job_id)s)) AS request_id;
 
+-- name: request_processed_by_job
+SELECT * FROM dagapp.platform_requests WHERE job_id = %(job_id)s;
+
 -- name: request_by_id
 SELECT * FROM dagapp.platform_requests WHERE request_id = %(request_id)s;
 

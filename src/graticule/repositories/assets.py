@@ -96,16 +96,19 @@ class AssetVersionRepository(Repository[AssetVersion]):
         return await self._all("versions_of_asset", {"asset_id": asset_id})
 
     async def approve(self, version: AssetVersion, actor: str, now: datetime) -> AssetVersion | None:
-        """Approve a version that awaits it and is processed."""
-        return await self._one("approve_version", {**_key(version), "actor": actor, "now": now})
+        """Approve a version that awaits it and is processed, if it still has this revision and these outputs."""
+        seen = {"revision": version.revision, "output_hash": version.output_hash}
+        return await self._one("approve_version", {**_key(version), **seen, "actor": actor, "now": now})
 
     async def reject(self, version: AssetVersion, reason: str, actor: str, now: datetime) -> AssetVersion | None:
-        """Reject a version that awaits a decision and is not being processed."""
-        return await self._one("reject_version", {**_key(version), "reason": reason, "actor": actor, "now": now})
+        """Reject a version that awaits a decision and is not being processed, if it still has this revision."""
+        given = {**_key(version), "revision": version.revision, "reason": reason, "actor": actor, "now": now}
+        return await self._one("reject_version", given)
 
     async def revoke(self, version: AssetVersion, reason: str, actor: str, now: datetime) -> AssetVersion | None:
-        """Take a version out of service."""
-        return await self._one("revoke_version", {**_key(version), "reason": reason, "actor": actor, "now": now})
+        """Take a version out of service, if this revision of it still is what is served."""
+        given = {**_key(version), "revision": version.approved_revision, "reason": reason, "actor": actor, "now": now}
+        return await self._one("revoke_version", given)
 
     async def withdraw_copies(self, version: AssetVersion, now: datetime) -> AssetVersion | None:
         """Count the copies for the public as not made; None when there are none that count."""

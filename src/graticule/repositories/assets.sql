@@ -21,11 +21,13 @@ SELECT * FROM dagapp.geospatial_assets WHERE short_id = %(short_id)s AND asset_i
 SELECT * FROM dagapp.asset_versions WHERE asset_id = %(asset_id)s ORDER BY version_ordinal;
 
 -- name: approve_version
+-- Nothing but the revision, and the outputs, that the reviewer looked at.
 UPDATE dagapp.asset_versions
 SET approval_state = 'approved', reviewer = %(actor)s, reviewed_at = %(now)s, rejection_reason = NULL,
     approved_revision = revision, first_approved_at = coalesce(first_approved_at, %(now)s), updated_at = %(now)s
 WHERE asset_id = %(asset_id)s AND version_ordinal = %(version_ordinal)s AND deleted_at IS NULL
   AND approval_state = 'pending_review' AND processing_state = 'completed'
+  AND revision = %(revision)s AND output_hash IS NOT DISTINCT FROM %(output_hash)s
 RETURNING *;
 
 -- name: reject_version
@@ -35,6 +37,7 @@ SET approval_state = 'rejected', reviewer = %(actor)s, reviewed_at = %(now)s, re
     updated_at = %(now)s
 WHERE asset_id = %(asset_id)s AND version_ordinal = %(version_ordinal)s AND deleted_at IS NULL
   AND approval_state = 'pending_review' AND processing_state IN ('completed', 'failed')
+  AND revision = %(revision)s
 RETURNING *;
 
 -- name: revoke_version
@@ -42,7 +45,7 @@ UPDATE dagapp.asset_versions
 SET approval_state = 'rejected', reviewer = %(actor)s, reviewed_at = %(now)s, rejection_reason = %(reason)s,
     approved_revision = NULL, revoked_at = %(now)s, updated_at = %(now)s
 WHERE asset_id = %(asset_id)s AND version_ordinal = %(version_ordinal)s AND deleted_at IS NULL
-  AND approved_revision IS NOT NULL
+  AND approved_revision = %(revision)s
 RETURNING *;
 
 -- name: withdraw_copies

@@ -67,10 +67,19 @@ LEFT JOIN dagapp.layer_catalog AS layer
 WHERE version.was_external;
 
 -- What reviewers look at: the newest revision that was made of every version, whatever was decided of it. A row has its
--- outputs until those of the next one are there.
+-- outputs until those of the next one are there, and the revision that is named is the one that made them: a decision on
+-- the next one must not rest on them.
 CREATE VIEW serving.previews WITH (security_barrier) AS
 SELECT version.asset_id, version.version_ordinal, asset.data_type::text AS data_type, asset.url_mode::text AS url_mode,
-       true AS is_served, version.revision, version.blob_path, 'geo' AS table_schema, version.table_name,
+       true AS is_served,
+       CASE WHEN version.processing_state = 'completed' THEN version.revision
+            ELSE coalesce(
+                (SELECT max(made.revision) FROM dagapp.asset_revisions AS made
+                 WHERE made.asset_id = version.asset_id AND made.version_ordinal = version.version_ordinal
+                   AND made.outputs ?| ARRAY['blob_path', 'table_name']),
+                version.revision)
+       END AS revision,
+       version.blob_path, 'geo' AS table_schema, version.table_name,
        version.output_hash, version.bbox, layer.title::text AS title,
        version.stac_item_id::text
 FROM dagapp.asset_versions AS version

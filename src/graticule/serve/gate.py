@@ -34,7 +34,7 @@ from graticule.serve.encodings import compressed, offered_encoding
 from graticule.serve.parameters import VERSION
 from graticule.serve.resolution import LATEST, Resolver
 from graticule.serve.served import Served
-from graticule.services.service_addresses import SERVICES
+from graticule.services.service_addresses import REVISION_HEADER, SERVICES
 
 _ASSET: Final = re.compile(r"/(?P<asset_id>[0-9a-f]{32})(?=/|$)")
 _VERSION_OF_ASSET: Final = re.compile(r"/(?P<asset_id>[0-9a-f]{32})/(?P<ordinal>0|[1-9][0-9]{0,8})(?=/|$)")
@@ -84,6 +84,10 @@ class Gate(ABC):
     def _application(self, served: Served) -> ASGIApp:
         """Give the application that shows this."""
 
+    def _headers_of(self, _: Served) -> Headers:
+        """Return the headers that say what is served; what is in service goes without."""
+        return []
+
     async def _answer(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         is_head = scope["method"] == "HEAD"
         if is_head:
@@ -93,7 +97,7 @@ class Gate(ABC):
             await app(scope, receive, send)
             return
         tag = _tag(scope)
-        headers = [*self._keeping.headers, (b"etag", tag.encode())]
+        headers = [*self._keeping.headers, *self._headers_of(scope["state"]["served"]), (b"etag", tag.encode())]
         if is_known(tag, header_of(scope, b"if-none-match")):
             await send_not_modified(send, headers)
             return
@@ -152,6 +156,10 @@ class PreviewGate(Gate):
         if _named_versions(scope["query_string"]):
             raise HTTPException(400, "The version is part of the address here, and no parameter.")
         return Reached(await self._resolver.preview(found["asset_id"], int(found["ordinal"])), found[0])
+
+    def _headers_of(self, served: Served) -> Headers:
+        """Return the revision that is shown: a decision has to name it."""
+        return [(REVISION_HEADER.lower().encode(), str(served.revision).encode())]
 
     def _application(self, served: Served) -> ASGIApp:
         return self._apps[served.data_type]

@@ -174,6 +174,7 @@ def standing(asset: GeospatialAsset, live: Sequence[AssetVersion]) -> Mapping[st
                 "version_ordinal": version.version_ordinal,
                 "version_label": version.version_label,
                 "revision": version.revision,
+                "approved_revision": version.approved_revision,
                 "processing_state": version.processing_state,
                 "approval_state": version.approval_state,
             }

@@ -22,6 +22,7 @@ from graticule.repositories.asset_views import AssetFilter, AssetViews, RequestF
 from graticule.repositories.database import Database
 from graticule.repositories.job_views import JobViews
 from graticule.services.job_reading import Progress, progress_of
+from graticule.services.reviewed_revisions import processed_by
 from graticule.services.service_addresses import ServiceAddresses
 
 LENGTH_OF_UUID: Final = 36
@@ -131,10 +132,17 @@ class AssetReader:
             counters = await JobViews(connection).counters(job_id) if job_id else []
         return _status(found, progress_of(counters), self._database.now(), caller, addresses)
 
-    async def target(self, asset_id: AssetId | None, request_id: UUID | None, caller: Caller) -> Target:
-        """Find what a change is asked for, by asset or by request; if both are given, they must agree."""
+    async def target(
+        self, asset_id: AssetId | None, request_id: UUID | None, caller: Caller, *, job_id: JobId | None = None
+    ) -> Target:
+        """Find what a change is asked for, by asset or by request; if both are given, they must agree.
+
+        The job that processed a version names the request that it carried out.
+        """
         async with self._database.connection() as connection:
             views = AssetViews(connection)
+            if job_id is not None:
+                request_id = (await processed_by(views, job_id)).request_id
             if request_id is None:
                 if asset_id is None:
                     raise InvalidInput("Neither an asset nor a request is named.", hint="Send asset_id or request_id.")

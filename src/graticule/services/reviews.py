@@ -10,6 +10,7 @@ from graticule.core.exchange import (
     AssetChange,
     Change,
     ClearanceChange,
+    Decision,
     Rejection,
     Removal,
     Revocation,
@@ -26,6 +27,7 @@ from graticule.repositories.database import Database
 from graticule.services import layer_catalog
 from graticule.services.asset_changes import UNDER_WAY, AssetUnderChange, changing
 from graticule.services.publishing import PublishingJobs
+from graticule.services.reviewed_revisions import RevisionAtIssue, with_named_revision
 
 NO_LONGER_PUBLIC: Final = "The asset was public: its external copies are removed, and public addresses stop to work."
 
@@ -49,11 +51,15 @@ class ReviewService:
         """Open access to a version that was processed; on an approved one, only the clearance changes."""
         async with changing(self._database, asset_id, caller, asked.expected_version) as change:
             change.require_live()
-            pending = [each for each in change.live if each.approval_state is ApprovalState.PENDING_REVIEW]
-            version = change.chosen(asked.version_ordinal, pending, change.in_service)
+            asked = await with_named_revision(change, asked)
+            version = change.chosen(asked.version_ordinal, _pending(change), change.in_service)
             if version.approval_state is ApprovalState.APPROVED:
-                return await self._clear(change, asked.clearance_level, version)
+                await _require_served(change, asked, version)
+                return await self._clear(change, asked, version)
+            at_issue = RevisionAtIssue.newest(version)
+            at_issue.check(change, asked)
             _require_reviewable(change, version)
+            at_issue.require(change, asked)
             now = self._database.now()
             before, cleared = change.asset.clearance_state, _cleared(change, asked.clearance_level, caller, now)
             version = change.written(await AssetVersionRepository(change.connection).approve(version, caller.name, now))
@@ -65,6 +71,7 @@ class ReviewService:
                 revision=version.revision,
                 clearance_before=before,
                 clearance_state=asked.clearance_level,
+                reviewer_named=_reviewer_named(asked, caller),
             )
             job_id = await self._follow_clearance(change, before, version, now)
             return _answer(change, version, warning=cleared.warning, job_id=job_id)
@@ -73,16 +80,25 @@ class ReviewService:
         """Refuse a version that awaits a decision."""
         async with changing(self._database, asset_id, caller, asked.expected_version) as change:
             change.require_live()
-            pending = [each for each in change.live if each.approval_state is ApprovalState.PENDING_REVIEW]
-            version = change.chosen(asked.version_ordinal, pending)
+            asked = await with_named_revision(change, asked)
+            version = change.chosen(asked.version_ordinal, _pending(change))
+            at_issue = RevisionAtIssue.newest(version)
+            if version.approval_state is ApprovalState.PENDING_REVIEW:
+                at_issue.check(change, asked)
             _require_rejectable(change, version)
+            at_issue.require(change, asked)
             now = self._database.now()
             version = change.written(
                 await AssetVersionRepository(change.connection).reject(version, asked.reason, caller.name, now)
             )
             await change.change_asset(now)
             await change.tell(
-                EventType.ASSET_REJECTED, now, version.version_ordinal, revision=version.revision, reason=asked.reason
+                EventType.ASSET_REJECTED,
+                now,
+                version.version_ordinal,
+                revision=version.revision,
+                reason=asked.reason,
+                reviewer_named=_reviewer_named(asked, caller),
             )
             return _answer(change, version)
 
@@ -90,10 +106,12 @@ class ReviewService:
         """Take a version out of service; the latest falls back to the highest approved one."""
         async with changing(self._database, asset_id, caller, asked.expected_version) as change:
             change.require_live()
+            asked = await with_named_revision(change, asked)
             version = change.chosen(asked.version_ordinal, change.in_service)
             if version.approved_revision is None:
                 message = f"Version {version.version_ordinal} is {version.approval_state} and not in service."
                 change.refuse(Refusal.NOT_APPROVED, message, "What awaits a decision is rejected, not revoked.")
+            await _require_served(change, asked, version)
             now, before = self._database.now(), version
             version = change.written(
                 await AssetVersionRepository(change.connection).revoke(version, asked.reason, caller.name, now)
@@ -105,6 +123,7 @@ class ReviewService:
                 version.version_ordinal,
                 revision=before.approved_revision,
                 reason=asked.reason,
+                reviewer_named=_reviewer_named(asked, caller),
             )
             await layer_catalog.follow(change, now)
             job_id = await self._withdraw(change, before, now)
@@ -117,7 +136,16 @@ class ReviewService:
             if not change.in_service:
                 message = "No version of the asset is approved, so there is nothing to clear."
                 change.refuse(Refusal.NOT_APPROVED, message, "Approve a version, with its clearance.")
-            return await self._clear(change, asked.clearance_level, change.in_service[-1])
+            asked, latest = await with_named_revision(change, asked), change.in_service[-1]
+            if asked.version_ordinal not in {None, latest.version_ordinal}:
+                message = (
+                    f"The latest version in service is {latest.version_ordinal}, and the decision names version "
+                    f"{asked.version_ordinal}."
+                )
+                hint = "The clearance is that of the whole asset: look at its latest version, and name that."
+                change.refuse(Refusal.REVISION_CHANGED, message, hint)
+            await _require_served(change, asked, latest)
+            return await self._clear(change, asked, latest)
 
     async def change_url_mode(self, asset_id: AssetId, asked: UrlModeChange, caller: Caller) -> AssetChange:
         """Say which versions the service addresses reach."""
@@ -160,14 +188,19 @@ class ReviewService:
             await layer_catalog.follow(change, now)
             return _answer(change, job_id=await self._publishing.unpublish(change, versions))
 
-    async def _clear(self, change: AssetUnderChange, level: ClearanceState, version: AssetVersion) -> AssetChange:
-        before, now = change.asset.clearance_state, self._database.now()
+    async def _clear(
+        self, change: AssetUnderChange, asked: Approval | ClearanceChange, version: AssetVersion
+    ) -> AssetChange:
+        level, before, now = asked.clearance_level, change.asset.clearance_state, self._database.now()
         if before is level:
             job_id = await self._follow_clearance(change, before, version, now)
             return _answer(change, version, changed=job_id is not None, job_id=job_id)
         cleared = _cleared(change, level, change.caller, now)
         await change.change_asset(now, **cleared.changes)
-        await change.tell(EventType.ASSET_CLEARANCE_CHANGED, now, before=before, clearance_state=level)
+        named = _reviewer_named(asked, change.caller)
+        await change.tell(
+            EventType.ASSET_CLEARANCE_CHANGED, now, before=before, clearance_state=level, reviewer_named=named
+        )
         job_id = await self._follow_clearance(change, before, version, now)
         return _answer(change, version, warning=cleared.warning, job_id=job_id)
 
@@ -188,6 +221,22 @@ class ReviewService:
         if change.asset.clearance_state is ClearanceState.PUBLIC:
             await self._publishing.publish(change, now)
         return job_id
+
+
+def _pending(change: AssetUnderChange) -> list[AssetVersion]:
+    return [each for each in change.live if each.approval_state is ApprovalState.PENDING_REVIEW]
+
+
+async def _require_served(change: AssetUnderChange, asked: Decision, version: AssetVersion) -> None:
+    """Refuse a decision on what is in service that is about another revision, or leaves open about which."""
+    at_issue = await RevisionAtIssue.in_service(change, version)
+    at_issue.check(change, asked)
+    at_issue.require(change, asked)
+
+
+def _reviewer_named(asked: Decision, caller: Caller) -> str | None:
+    """Return the name of a reviewer in a body, where it is not that of the caller who counts as the reviewer."""
+    return None if asked.reviewer == caller.name else asked.reviewer
 
 
 def _require_reviewable(change: AssetUnderChange, version: AssetVersion) -> None:

@@ -11,6 +11,7 @@ from graticule.core.states import ClearanceState
 
 SERVICES: Final = {DataType.RASTER: "tiles", DataType.VECTOR: "features"}
 VECTOR_TILES: Final = "/collections/features/tiles"  # of features, below their own address
+REVISION_HEADER: Final = "Graticule-Revision"  # of a preview: the revision that made what it shows
 EXTERNAL: Final = "external_"  # before the names of services for the public
 
 

@@ -32,7 +32,7 @@ from graticule.core.models import AssetRevision, AssetVersion, Event, Geospatial
 from graticule.core.models.engine import JobPurpose
 from graticule.core.models.platform import ClientRole
 from graticule.core.permissions import Caller
-from graticule.core.states import JobStatus, ProcessingState, RequestStatus
+from graticule.core.states import ApprovalState, JobStatus, ProcessingState, RequestStatus
 from graticule.repositories.assets import AssetRepository, AssetRevisionRepository, AssetVersionRepository
 from graticule.repositories.database import Database
 from graticule.repositories.requests import RequestRepository
@@ -131,21 +131,45 @@ class Desk:
         asked = Reprocessing(version_ordinal=ordinal, reason="a better program", **more)
         return await self.submissions.reprocess(AssetId(asset_id), asked, self.caller)
 
+    # A reviewer looks first, and names the revision that is there; a test may name another, or with None none at all.
+
     async def approve(self, asset_id: str, level: str = "ouo", ordinal: int | None = None, **more: Any) -> AssetChange:
-        asked = Approval.model_validate({"clearance_level": level, "version_ordinal": ordinal, **more})
+        seen = {"revision": await self._seen(asset_id, ordinal)} if "revision" not in more else {}
+        asked = Approval.model_validate({"clearance_level": level, "version_ordinal": ordinal, **seen, **more})
         return await self.reviews.approve(AssetId(asset_id), asked, self.caller)
 
     async def reject(self, asset_id: str, ordinal: int | None = None, **more: Any) -> AssetChange:
-        asked = Rejection(version_ordinal=ordinal, reason="clouds", **more)
+        seen = {"revision": await self._seen(asset_id, ordinal)} if "revision" not in more else {}
+        asked = Rejection(version_ordinal=ordinal, reason="clouds", **seen, **more)
         return await self.reviews.reject(AssetId(asset_id), asked, self.caller)
 
     async def revoke(self, asset_id: str, ordinal: int | None = None, **more: Any) -> AssetChange:
-        asked = Revocation(version_ordinal=ordinal, reason="wrong place", **more)
+        seen = {"revision": await self._seen_in_service(asset_id, ordinal)} if "revision" not in more else {}
+        asked = Revocation(version_ordinal=ordinal, reason="wrong place", **seen, **more)
         return await self.reviews.revoke(AssetId(asset_id), asked, self.caller)
 
-    async def clear(self, asset_id: str, level: str, **more: Any) -> AssetChange:
-        asked = ClearanceChange.model_validate({"clearance_level": level, **more})
+    async def clear(self, asset_id: str, level: str, ordinal: int | None = None, **more: Any) -> AssetChange:
+        seen = {"revision": await self._seen_in_service(asset_id)} if "revision" not in more else {}
+        asked = ClearanceChange.model_validate({"clearance_level": level, "version_ordinal": ordinal, **seen, **more})
         return await self.reviews.change_clearance(AssetId(asset_id), asked, self.caller)
+
+    async def _seen(self, asset_id: str, ordinal: int | None) -> int | None:
+        """Find the revision that waits for a decision, or else is in service."""
+        live = [each for each in await self.versions(asset_id) if each.deleted_at is None]
+        waiting = [each for each in live if each.approval_state is ApprovalState.PENDING_REVIEW]
+        serving = [each for each in live if each.approved_revision is not None]
+        found = [each for each in live if each.version_ordinal == ordinal] or waiting or serving
+        if not found:
+            return None
+        is_approved = found[-1].approval_state is ApprovalState.APPROVED
+        return found[-1].approved_revision if is_approved else found[-1].revision
+
+    async def _seen_in_service(self, asset_id: str, ordinal: int | None = None) -> int | None:
+        """Find the revision that is in service."""
+        live = [each for each in await self.versions(asset_id) if each.deleted_at is None]
+        serving = [each for each in live if each.approved_revision is not None]
+        found = [each for each in serving if ordinal in {None, each.version_ordinal}]
+        return found[-1].approved_revision if found else None
 
     async def set_url_mode(self, asset_id: str, mode: str, **more: Any) -> AssetChange:
         asked = UrlModeChange.model_validate({"url_mode": mode, **more})

@@ -153,6 +153,7 @@ async def test_a_change_of_what_the_caller_has_not_seen_is_refused_with_what_the
                 "version_ordinal": 0,
                 "version_label": "V1",
                 "revision": 1,
+                "approved_revision": None,
                 "processing_state": "completed",
                 "approval_state": "pending_review",
             }

@@ -9,10 +9,11 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
 from graticule.api.app import ROUTERS as ORCHESTRATOR
+from graticule.gateway import platform
 from graticule.gateway.app import ROUTERS as GATEWAY
 
 
-@pytest.mark.parametrize("router", [*ORCHESTRATOR, *GATEWAY], ids=lambda router: router.prefix or "/")
+@pytest.mark.parametrize("router", [*ORCHESTRATOR, *GATEWAY, platform.router], ids=lambda router: router.prefix or "/")
 def test_no_dependency_needs_a_thread(router: APIRouter) -> None:
     called = [call for route in router.routes if isinstance(route, APIRoute) for call in _called(route.dependant)]
     assert [call for call in called if not _is_coroutine(call)] == []

@@ -1,0 +1,67 @@
+"""What earlier callers of the platform send to `/platform/…`: their scale of priorities, and jobs by their workflow."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final, Literal
+
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
+
+from graticule.core.errors import InvalidInput
+from graticule.core.ids import JobId, WorkflowId
+from graticule.core.models import Job
+from graticule.services.jobs import Submission
+
+PREFIX: Final = "/platform"  # the same addresses without /api
+
+# Theirs go from 1, the most urgent, to 10, with 5 as the default; ours from 0, the default, to 10, the most urgent.
+PRIORITIES: Final[Mapping[int, int]] = {1: 10, 2: 8, 3: 5, 4: 3, **dict.fromkeys(range(5, 11), 0)}
+
+
+class QueuedJob(BaseModel):
+    """What the submission of a job by its workflow came to."""
+
+    message_id: str
+    workflow_id: WorkflowId
+    submitted_at: datetime
+    status: Literal["queued"] = "queued"
+    job_id: JobId
+
+    @classmethod
+    def of(cls, job: Job) -> "QueuedJob":
+        """Return the answer for a job. No message is sent, so its id is that of the job, which finds its status."""
+        return cls(
+            message_id=job.job_id, workflow_id=job.workflow_id, submitted_at=job.created_at, job_id=JobId(job.job_id)
+        )
+
+
+def is_job(form: Mapping[str, JsonValue]) -> bool:
+    """Tell a job by its workflow from data of a partner."""
+    return "workflow_id" in form and "platform_id" not in form
+
+
+def read_job(form: Mapping[str, JsonValue]) -> Submission:
+    """Read a job by its workflow, whose inputs may be called `inputs`."""
+    body = dict(form)
+    if "inputs" in body:
+        if "input_params" in body:
+            raise InvalidInput("`inputs` is another name of `input_params`.", hint="Send one of them.")
+        body["input_params"] = body.pop("inputs")
+    try:
+        return Submission.model_validate(body)
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_context=False, include_input=False)
+        raise RequestValidationError([{**fault, "loc": ("body", *fault["loc"])} for fault in faults]) from error
+
+
+def with_our_priority(form: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return a submission with its priority on our scale."""
+    priority = form.get("priority")
+    if priority is None:
+        return dict(form)
+    if not isinstance(priority, int) or isinstance(priority, bool) or priority not in PRIORITIES:
+        raise InvalidInput(
+            f"`priority` is a number from 1, the most urgent, to 10 at {PREFIX}/submit.",
+            hint="Leave it out for the normal one. At /api/platform/submit 0 is normal, and 10 the most urgent.",
+        )
+    return {**form, "priority": PRIORITIES[priority]}

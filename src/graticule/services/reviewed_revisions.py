@@ -1,0 +1,114 @@
+"""The revision that a decision is about: what its reviewer looked at has to be what the decision changes."""
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+from graticule.core.errors import InvalidInput, NotFound
+from graticule.core.exchange import Decision
+from graticule.core.ids import JobId
+from graticule.core.models import AssetVersion, PlatformRequest
+from graticule.core.refusals import Refusal
+from graticule.core.states import ProcessingState
+from graticule.repositories.asset_views import AssetViews
+from graticule.repositories.assets import AssetRevisionRepository
+from graticule.services.asset_changes import AssetUnderChange
+
+D = TypeVar("D", bound=Decision)
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionAtIssue:
+    """A revision that can be decided on: the newest of its version, or the one that is in service."""
+
+    version: AssetVersion
+    number: int
+    output_hash: str | None
+    is_served: bool
+
+    @classmethod
+    def newest(cls, version: AssetVersion) -> "RevisionAtIssue":
+        """Return the newest revision; until it is processed, the row's outputs are those of an earlier one."""
+        is_made = version.processing_state is ProcessingState.COMPLETED
+        return cls(version, version.revision, version.output_hash if is_made else None, is_served=False)
+
+    @classmethod
+    async def in_service(cls, change: AssetUnderChange, version: AssetVersion) -> "RevisionAtIssue":
+        """Return the approved revision of a version that has one."""
+        approved = version.approved_revision or version.revision
+        kept = await AssetRevisionRepository(change.connection).find(
+            asset_id=version.asset_id, version_ordinal=version.version_ordinal, revision=approved
+        )
+        return cls(version, approved, (kept or version).output_hash, is_served=True)
+
+    def check(self, change: AssetUnderChange, asked: Decision) -> None:
+        """Refuse a decision that names another revision, or other outputs."""
+        if asked.revision not in {None, self.number}:
+            self._refuse(change, f"and the decision names revision {asked.revision}.")
+        if asked.output_hash not in {None, self.output_hash}:
+            self._refuse(change, "and the decision names other outputs by their hash.")
+
+    def require(self, change: AssetUnderChange, asked: Decision) -> None:
+        """Refuse a decision that names no revision although the version has had several."""
+        if self.version.revision > 1 and asked.revision is None and asked.output_hash is None:
+            change.refuse(
+                Refusal.REVISION_REQUIRED,
+                f"{self._standing}, and the decision does not say which revision was looked at.",
+                self._hint(change),
+            )
+
+    def _refuse(self, change: AssetUnderChange, difference: str) -> None:
+        change.refuse(Refusal.REVISION_CHANGED, f"{self._standing}, {difference}", self._hint(change))
+
+    @property
+    def _standing(self) -> str:
+        ordinal = self.version.version_ordinal
+        if self.is_served:
+            return f"Revision {self.number} of version {ordinal} is in service"
+        standing, state = f"Version {ordinal} is at revision {self.number} now", self.version.processing_state
+        return standing if state is ProcessingState.COMPLETED else f"{standing}, whose processing is {state}"
+
+    def _hint(self, change: AssetUnderChange) -> str:
+        place = f"{change.asset.asset_id}/{self.version.version_ordinal}"
+        where = "at its service addresses" if self.is_served else f"at the gateway, /api/view/preview/{place}/"
+        return (
+            f"Look at it ({where}; or /review/{place} in the console), and repeat the decision with revision "
+            f"{self.number} if it still stands: `revision` in the body, --revision at the command line."
+        )
+
+
+async def with_named_revision(change: AssetUnderChange, asked: D) -> D:
+    """Return a decision with the version and the revision of the request or the job that it names, if it names one."""
+    request = await _named_request(AssetViews(change.connection), asked)
+    if request is None:
+        return asked
+    if request.asset_id != change.asset.asset_id:
+        raise InvalidInput("The request is for another asset than the one named.", hint="Send one of them.")
+    own = {"version_ordinal": request.version_ordinal, "revision": request.revision}
+    for name, value in own.items():
+        if getattr(asked, name) not in {None, value}:
+            raise InvalidInput(
+                f"The request has {name} {value}, and the body says otherwise.", hint="Leave one of them out."
+            )
+    return asked.model_copy(update=own)
+
+
+async def _named_request(views: AssetViews, asked: Decision) -> PlatformRequest | None:
+    if asked.job_id is not None:
+        return await processed_by(views, asked.job_id)
+    if asked.request_id is None:
+        return None
+    request = await views.request(asked.request_id)
+    if request is None:
+        raise NotFound(f"There is no request {asked.request_id}.")
+    return request
+
+
+async def processed_by(views: AssetViews, job_id: JobId) -> PlatformRequest:
+    """Return the request that a job has processed, or raise `NotFound`: other jobs made nothing that is reviewed."""
+    request = await views.request_processed_by(job_id)
+    if request is None:
+        raise NotFound(
+            f"The job {job_id} is not the one that processed a version.",
+            hint="Name the version by asset_id and revision, or by request_id.",
+        )
+    return request
