@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final, Self
 from uuid import UUID
 
 from fastapi import APIRouter, Body, Header, Path, Query, Request
+from fastapi.responses import JSONResponse
 from pydantic import AwareDatetime, BaseModel, Field, GetJsonSchemaHandler, JsonValue, RootModel, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
@@ -193,7 +194,7 @@ class NamedRetrial(Named, Retrial):
     """Process a version again that failed."""
 
 
-@router.post("/submit", status_code=202, responses=_FORWARDED)
+@router.post("/submit", status_code=202, response_model=OperatorReceipt | PlatformReceipt, responses=_FORWARDED)
 async def submit(
     form: Annotated[SubmissionForm, Body(openapi_examples=_EXAMPLES)],
     *,
@@ -203,15 +204,15 @@ async def submit(
     settings: TheSettings,
     caller: CallerWhoSubmits,
     idempotency_key: IdempotencyKey = None,
-) -> OperatorReceipt | PlatformReceipt | QueuedJob:
+) -> OperatorReceipt | PlatformReceipt | JSONResponse:
     """Send data. A partner's platform is its own and need not be named; staff name the one for which they act.
 
-    Operators may also send a job by its `workflow_id`, with `input_params`.
+    Operators may also send a job by its `workflow_id`, as earlier callers do.
     """
     headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
     if is_job(form.root) and caller.may(Deed.OPERATE):
         job = await forward.send("POST", JOBS, Job, caller=caller, body=read_job(form.root), headers=headers)
-        return QueuedJob.of(job)
+        return JSONResponse(QueuedJob.of(job).model_dump(mode="json"), 202)
     is_earlier = request.url.path.startswith(EARLIER_PREFIX)
     body = with_our_priority(form.root) if is_earlier else form.root
     platform = await platforms.platform(_platform_named(body, caller), caller)

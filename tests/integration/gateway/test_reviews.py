@@ -40,7 +40,8 @@ async def test_a_version_waits_from_its_processing_to_the_decision(front: Front)
     await front.submitted(overwrite=True)
     front.process(receipt["asset_id"])
     assert await waiting(front) == [(receipt["asset_id"], 0)], "another revision of one that is in service"
-    await front.post("reviewer", "/api/platform/reject", {"asset_id": receipt["asset_id"], "reason": "clouds"})
+    rejection = {"asset_id": receipt["asset_id"], "revision": 2, "reason": "clouds"}
+    await front.post("reviewer", "/api/platform/reject", rejection)
     assert await waiting(front) == []
 
 

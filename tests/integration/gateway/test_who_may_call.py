@@ -63,6 +63,24 @@ GATEWAY: Final[Table] = {
     "POST /api/platform/unpublish": REMOVES,
     "POST /api/platform/reprocess": OPERATES,
     "POST /api/platform/retry": SUBMITS,
+    "GET /api/platform/platforms": READS,
+    "GET /api/platform/platforms/{platform_id}": READS,
+    **{
+        f"{method} /platform/{rest}": who  # the same routes without /api
+        for method, rest, who in (
+            ("POST", "submit", SUBMITS),
+            ("GET", "status/{key}", READS),
+            ("GET", "requests", READS),
+            ("GET", "platforms", READS),
+            ("GET", "platforms/{platform_id}", READS),
+            ("POST", "approve", REVIEWS),
+            ("POST", "reject", REVIEWS),
+            ("POST", "revoke", REVIEWS),
+            ("POST", "unpublish", REMOVES),
+            ("POST", "reprocess", OPERATES),
+            ("POST", "retry", SUBMITS),
+        )
+    },
     "GET /api/platforms": READS,
     "GET /api/platforms/{platform_id}": READS,
     "GET /api/assets": READS,

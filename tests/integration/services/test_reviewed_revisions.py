@@ -99,7 +99,11 @@ async def test_what_is_processed_again_cannot_be_decided_on_by_what_its_preview_
 ) -> None:
     first = await submitted_and_processed(desk, 1)
     second = await desk.submit(overwrite=True)
-    shown = [{"revision": 1}, {"revision": None, "output_hash": HASHES[1]}, {"revision": None, "job_id": first.job_id}]
+    shown: list[Names] = [
+        {"revision": 1},
+        {"revision": None, "output_hash": HASHES[1]},
+        {"revision": None, "job_id": first.job_id},
+    ]
     for names in shown:
         assert code_of(await refusal_of(DECISIONS[decision](desk, first.asset_id, names))) == "revision_changed"
     await desk.process(second, "2", output_hash=HASHES[2])
