@@ -8,6 +8,7 @@ from graticule.cli.refs import told_refs
 from graticule.core.asset_views import StaffAsset
 from graticule.core.exchange import AssetChange, PlatformStatus
 from graticule.core.models import AssetVersion, Event
+from graticule.core.states import ApprovalState
 
 
 def print_assets(assets: Sequence[StaffAsset], as_json: bool) -> None:
@@ -80,7 +81,9 @@ def tell_change(change: AssetChange, as_json: bool) -> None:
     if change.version is not None:
         version = change.version
         state = "deleted" if version.deleted_at else version.approval_state
-        standing = f"version {version.version_ordinal} ({version.version_label}) is {state}, {standing}"
+        standing = (
+            f"version {version.version_ordinal} ({version.version_label}){_decided(version)} is {state}, {standing}"
+        )
     if change.changed:
         done(f"Done: {standing}.")
     else:
@@ -89,6 +92,13 @@ def tell_change(change: AssetChange, as_json: bool) -> None:
         warn(change.warning)
     if change.job_id:
         say(f"`graticule watch {change.job_id}` shows how the services follow.")
+
+
+def _decided(version: AssetVersion) -> str:
+    """Return which revision a review has decided on; what was revoked or deleted has none that counts."""
+    is_decided = version.deleted_at is None and version.revoked_at is None
+    revision = version.approved_revision if version.approval_state is ApprovalState.APPROVED else version.revision
+    return f", revision {revision}," if is_decided else ""
 
 
 def print_status(status: PlatformStatus) -> None:

@@ -8,6 +8,7 @@ import typer
 from graticule.cli.asked import asked
 from graticule.cli.asking import AsJson, Limit, ServerAddress, ask, ask_all, first, page_size, print_models, with_client
 from graticule.cli.refs import RefOption, read_refs
+from graticule.cli.seen_revision import RevisionOption, confirm_revision, is_interactive
 from graticule.core.models.platform import DataType, UrlMode
 from graticule.core.states import ApprovalState, ClearanceState, ProcessingState
 
@@ -214,6 +215,7 @@ def approve(
     *,
     clearance: ClearanceOption,
     version: Version = None,
+    revision: RevisionOption = None,
     expected: Expected = None,
     server: ServerAddress = None,
     as_json: AsJson = False,
@@ -222,7 +224,8 @@ def approve(
     from graticule.client import calls
     from graticule.core.exchange import Approval
 
-    given = {"clearance_level": clearance, "version_ordinal": version, "expected_version": expected}
+    seen = _seen(server, asset, version, revision)
+    given = {"clearance_level": clearance, "version_ordinal": version, "revision": seen, "expected_version": expected}
     _change(server, calls.approve(asset, asked(Approval, given)), as_json)
 
 
@@ -232,6 +235,7 @@ def reject(
     *,
     reason: ReasonOption,
     version: Version = None,
+    revision: RevisionOption = None,
     expected: Expected = None,
     server: ServerAddress = None,
     as_json: AsJson = False,
@@ -240,7 +244,8 @@ def reject(
     from graticule.client import calls
     from graticule.core.exchange import Rejection
 
-    given = {"reason": reason, "version_ordinal": version, "expected_version": expected}
+    seen = _seen(server, asset, version, revision)
+    given = {"reason": reason, "version_ordinal": version, "revision": seen, "expected_version": expected}
     _change(server, calls.reject(asset, asked(Rejection, given)), as_json)
 
 
@@ -250,6 +255,7 @@ def revoke(
     *,
     reason: ReasonOption,
     version: Version = None,
+    revision: RevisionOption = None,
     expected: Expected = None,
     server: ServerAddress = None,
     as_json: AsJson = False,
@@ -258,7 +264,8 @@ def revoke(
     from graticule.client import calls
     from graticule.core.exchange import Revocation
 
-    given = {"reason": reason, "version_ordinal": version, "expected_version": expected}
+    seen = _seen(server, asset, version, revision, is_served=True)
+    given = {"reason": reason, "version_ordinal": version, "revision": seen, "expected_version": expected}
     _change(server, calls.revoke(asset, asked(Revocation, given)), as_json)
 
 
@@ -267,6 +274,7 @@ def clearance(
     asset: AssetArgument,
     level: Annotated[Clearance, typer.Argument(help="Who may see it.")],
     *,
+    revision: RevisionOption = None,
     expected: Expected = None,
     server: ServerAddress = None,
     as_json: AsJson = False,
@@ -275,7 +283,8 @@ def clearance(
     from graticule.client import calls
     from graticule.core.exchange import ClearanceChange
 
-    given = {"clearance_level": level, "expected_version": expected}
+    seen = _seen(server, asset, None, revision, is_served=True)
+    given = {"clearance_level": level, "revision": seen, "expected_version": expected}
     _change(server, calls.change_clearance(asset, asked(ClearanceChange, given)), as_json)
 
 
@@ -364,6 +373,16 @@ def retry(
 
     wanted = calls.retry(asset, asked(Retrial, {"version_ordinal": version}))
     _begun(ask(server, wanted), server, watch=watch, as_json=as_json)
+
+
+def _seen(
+    server: str | None, asset: str, ordinal: int | None, named: int | None, *, is_served: bool = False
+) -> int | None:
+    """Return the revision that was named, or at a terminal the one that is shown there."""
+    if named is not None or not is_interactive():
+        return named
+    _, versions = with_client(server, lambda client: _asset(client, asset))
+    return confirm_revision(versions, ordinal, is_served=is_served)
 
 
 def _change(server: str | None, call: "Call[AssetChange]", as_json: bool) -> None:

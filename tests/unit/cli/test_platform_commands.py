@@ -1,5 +1,6 @@
 """The commands for data, partners, clients, callbacks and numbers: what they send, print and refuse."""
 
+import io
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -225,12 +226,12 @@ def test_what_can_never_be_sent_is_refused_here(changed: tuple[str, ...], told: 
 
 
 CHANGED = AssetChange(asset=ASSET, version=VERSION)
-SEEN = ("--version", "0", "--expect", "3")
+SEEN = ("--version", "0", "--revision", "2", "--expect", "3")
 CHANGES: list[tuple[tuple[str, ...], str, dict[str, Any]]] = [
     (("approve", ASSET_ID, "--clearance", "public", *SEEN), "POST approve", {"clearance_level": "public"}),
     (("reject", ASSET_ID, "--reason", "blurred", *SEEN), "POST reject", {"reason": "blurred"}),
     (("revoke", ASSET_ID, "--reason", "wrong", *SEEN), "POST revoke", {"reason": "wrong"}),
-    (("clearance", ASSET_ID, "ouo", "--expect", "3"), "POST clearance", {"clearance_level": "ouo"}),
+    (("clearance", ASSET_ID, "ouo", "--revision", "2", "--expect", "3"), "POST clearance", {"clearance_level": "ouo"}),
     (("unpublish", ASSET_ID, "--yes", "--reason", "x", "--expect", "3"), "POST unpublish", {"reason": "x"}),
     (("url-mode", ASSET_ID, "all_versions", "--expect", "3"), "PATCH ", {"url_mode": "all_versions"}),
 ]
@@ -246,7 +247,8 @@ def test_a_change_is_asked_of_the_version_and_the_state_that_were_named(
     result = graticule(api, "asset", *command)
     assert result.code == 0, result.err
     version = {"version_ordinal": 0} if "--version" in command else {}
-    assert api.body() == {**body, **version, "expected_version": 3}
+    revision = {"revision": 2} if "--revision" in command else {}
+    assert api.body() == {**body, **version, **revision, "expected_version": 3}
     assert json.loads(graticule(api, "asset", *command, "--json").out) == shown(CHANGED)
 
 
@@ -255,6 +257,46 @@ def test_what_is_not_named_is_not_sent() -> None:
     graticule(api, "asset", "approve", ASSET_ID, "-c", "ouo")
     assert api.body() == {"clearance_level": "ouo"}
     assert graticule(api, "asset", "approve", ASSET_ID).code == 2  # nobody approves without saying for whom
+
+
+OVERWRITTEN = VERSION.model_copy(
+    update={"revision": 3, "approved_revision": 1, "processing_completed_at": NOW, "output_hash": "c" * 64}
+)
+SINGLE = VERSION.model_copy(update={"approved_revision": 1})
+DECISIONS = (("approve", "-c", "ouo"), ("reject", "-r", "x"), ("revoke", "-r", "x"), ("clearance", "ouo"))
+
+
+def at_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, version: AssetVersion, decision: tuple[str, ...], typed: str
+) -> tuple[FakeApi, Result]:
+    monkeypatch.setattr("graticule.cli.assets.is_interactive", lambda: True)
+    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+    path = f"/api/v1/assets/{ASSET_ID}"
+    found = {f"GET {path}": shown(ASSET), f"GET {path}/versions": page(shown(version))}
+    api = FakeApi({**found, f"POST {path}/{decision[0]}": shown(CHANGED)})
+    return api, graticule(api, "asset", decision[0], ASSET_ID, *decision[1:])
+
+
+@pytest.mark.parametrize("decision", DECISIONS, ids=lambda each: each[0])
+def test_at_a_terminal_a_decision_is_on_the_revision_that_was_shown(
+    monkeypatch: pytest.MonkeyPatch, decision: tuple[str, ...]
+) -> None:
+    revision = 1 if decision[0] in {"revoke", "clearance"} else 3
+    api, result = at_a_terminal(monkeypatch, OVERWRITTEN, decision, "y\n")
+    assert f"revision {revision} of version 0 (2026-03)" in result.err
+    assert "c" * 64 in result.err
+    assert api.body()["revision"] == revision
+    api, result = at_a_terminal(monkeypatch, OVERWRITTEN, decision, "n\n")
+    assert result.code == 1
+    assert [request.method for request in api.asked] == ["GET", "GET"]
+    api, result = at_a_terminal(monkeypatch, SINGLE, decision, "")
+    assert (result.code, api.body()["revision"]) == (0, 1), "nothing to be asked"
+
+
+def test_of_what_is_not_there_to_be_decided_on_the_server_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    deleted = VERSION.model_copy(update={"deleted_at": NOW, "deleted_by": "anna"})
+    api, _ = at_a_terminal(monkeypatch, deleted, DECISIONS[0], "")
+    assert "revision" not in api.body()
 
 
 def test_a_version_is_deleted_by_its_number() -> None:
