@@ -65,7 +65,10 @@ class Story:
     def standing(self) -> dict[str, Any]:
         """Tell how the asset stands, in the words of a refusal."""
         asset, versions = self.rows.seen["asset"]["it"], self.rows.seen["versions"].values()
-        shown = ("version_ordinal", "version_label", "revision", "processing_state", "approval_state")
+        shown = (
+            *("version_ordinal", "version_label", "revision", "approved_revision"),
+            *("processing_state", "approval_state"),
+        )
         return {
             "asset_id": self.asset_id,
             "version": asset["version"],

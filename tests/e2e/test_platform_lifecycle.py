@@ -324,7 +324,7 @@ def _second_version_becomes_public_without_handlers(story: Story) -> None:
     """The decision stands, and the export fails by name: nobody pretends."""
     rows = story.rows
     answer = story.platform.reviewer.post(
-        "/api/platform/approve", asset_id=story.asset_id, clearance_level="public", version_ordinal=1
+        "/api/platform/approve", asset_id=story.asset_id, clearance_level="public", version_ordinal=1, revision=2
     )
     asset = {
         "clearance_state": "public",
@@ -404,7 +404,7 @@ def _handlers_are_installed_and_the_export_goes_on(story: Story) -> None:
 
 def _public_no_more(story: Story) -> None:
     rows = story.rows
-    answer = story.platform.reviewer.post(f"/api/assets/{story.asset_id}/clearance", clearance_level="ouo")
+    answer = story.platform.reviewer.post(f"/api/assets/{story.asset_id}/clearance", clearance_level="ouo", revision=2)
     asset = {
         "clearance_state": "ouo",
         "cleared_at": A_MOMENT,
@@ -426,7 +426,7 @@ def _public_no_more(story: Story) -> None:
         ],
     }
     assert story.platform.package.public_copies() == {}
-    answer = story.platform.reviewer.post(f"/api/assets/{story.asset_id}/clearance", clearance_level="ouo")
+    answer = story.platform.reviewer.post(f"/api/assets/{story.asset_id}/clearance", clearance_level="ouo", revision=2)
     assert rows.named(answer) == story.change_for_reviewer({}, 1, {}, changed=False)
     assert rows.news() == {}
 
@@ -435,7 +435,7 @@ def _public_again(story: Story) -> None:
     """A second approval only raises the clearance."""
     rows = story.rows
     answer = story.platform.reviewer.post(
-        "/api/platform/approve", asset_id=story.asset_id, clearance_level="public", expected_version=7
+        "/api/platform/approve", asset_id=story.asset_id, clearance_level="public", revision=2, expected_version=7
     )
     asset = {
         "clearance_state": "public",
@@ -463,7 +463,11 @@ def _public_again(story: Story) -> None:
 def _second_version_is_revoked(story: Story) -> None:
     """The first one takes its place, for the public, too."""
     rows = story.rows
-    answer = story.platform.reviewer.post("/api/platform/revoke", asset_id=story.asset_id, reason="Wrong place.")
+    story.review_refused("revision_required", "revoke", reason="Wrong place.")
+    story.review_refused("revision_changed", "revoke", reason="Wrong place.", revision=1)
+    answer = story.platform.reviewer.post(
+        "/api/platform/revoke", asset_id=story.asset_id, revision=2, reason="Wrong place."
+    )
     asset = {"latest_approved_version_ordinal": 0, "version": 9, **TOUCHED}
     version = {
         "approval_state": "rejected",

@@ -81,9 +81,8 @@ def tell_change(change: AssetChange, as_json: bool) -> None:
     if change.version is not None:
         version = change.version
         state = "deleted" if version.deleted_at else version.approval_state
-        standing = (
-            f"version {version.version_ordinal} ({version.version_label}){_decided(version)} is {state}, {standing}"
-        )
+        name = f"version {version.version_ordinal} ({version.version_label}){_decided(version)}"
+        standing = f"{name} is {state}, {standing}"
     if change.changed:
         done(f"Done: {standing}.")
     else:

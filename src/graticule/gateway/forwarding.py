@@ -32,6 +32,7 @@ SET_SERVICE_KEY: Final = "Set GRATICULE_SERVICE_KEY to the same value for the ga
 PARTNERS_SEE: Final = frozenset(
     {
         "approval_state",
+        "approved_revision",
         "asset_id",
         "clearance_state",
         "data_type",

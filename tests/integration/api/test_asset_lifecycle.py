@@ -27,11 +27,13 @@ async def test_the_whole_life_of_an_asset(platform: Platform) -> None:
     again = await platform.submit("V2", overwrite=True)
     assert (again["version_ordinal"], again["revision"]) == (1, 2)
     await platform.processed(again, "c")
-    public = await platform.deed(asset_id, "approve", clearance_level="public")
+    refused = await platform.deed(asset_id, "approve", 409, request_id=second["request_id"], clearance_level="public")
+    assert refused["code"] == "revision_changed"
+    public = await platform.deed(asset_id, "approve", revision=2, clearance_level="public")
     assert public["job_id"]
-    downgraded = await platform.deed(asset_id, "clearance", clearance_level="ouo")
+    downgraded = await platform.deed(asset_id, "clearance", revision=2, clearance_level="ouo")
     assert "public" in downgraded["warning"]
-    revoked = await platform.deed(asset_id, "revoke", reason="wrong place", version_ordinal=1)
+    revoked = await platform.deed(asset_id, "revoke", reason="wrong place", request_id=again["request_id"])
     assert revoked["asset"]["latest_approved_version_ordinal"] == 0
     answer = await platform.client.delete(f"/api/v1/assets/{asset_id}/versions/1")
     assert answer.status_code == 200
