@@ -110,6 +110,7 @@ async def test_reviewers_see_what_waits_and_operators_do_not(front: Front) -> No
         for who in ("reviewer", "admin"):
             answer = await seen(front, who, path)
             assert (answer.status_code, answer.headers["cache-control"]) == (200, "private, no-cache"), (who, path)
+            assert answer.headers["graticule-revision"] == "1", "what a decision has to name"
         problem_of(await seen(front, "operator", path), 404, "not_found")
 
 

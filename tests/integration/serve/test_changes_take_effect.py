@@ -171,13 +171,14 @@ class Story:
         await self._hold(step, expected)
 
     async def previews(self, ordinal: int, revision: int) -> None:
-        """Wait until a reviewer sees this revision."""
+        """Wait until a reviewer sees this revision, which the answer names: the decision has to name it, too."""
         path = self._address(f"preview/{self.asset_id}/{ordinal}")
         seen: Any = None
         try:
             async with asyncio.timeout(GUARD_SECONDS):
-                while seen != mark_of(INTERNAL, ordinal, revision):
-                    seen = self._mark(await self.services[INTERNAL].get(path, REVIEWER.headers))
+                while seen != (mark_of(INTERNAL, ordinal, revision), str(revision)):
+                    given = await self.services[INTERNAL].get(path, REVIEWER.headers)
+                    seen = self._mark(given), given.headers.get("graticule-revision")
         except TimeoutError:
             pytest.fail(f"the preview shows {seen}, not revision {revision}")
 
@@ -248,6 +249,18 @@ class Story:
 @pytest.fixture(params=DataType)
 def story(request: pytest.FixtureRequest, world: World, services: Mapping[Audience, Service], desk: Desk) -> Story:
     return Story(world, services, desk, request.param)
+
+
+async def test_a_preview_names_the_revision_that_made_what_it_shows_until_the_next_is_there(story: Story) -> None:
+    story.refs = {"dataset_id": "previewed", "resource_id": str(story.data_type)}
+    await story.new_version("V1", "a")
+    second = await story.submit("V1", overwrite=True)
+    assert (await story.desk.version(story.asset_id)).revision == 2
+    await story.previews(0, 1)
+    await story.desk.fail(second.job_id)
+    await story.previews(0, 1)
+    await story.process(await story.desk.retry(story.asset_id), "b")
+    await story.previews(0, 2)
 
 
 async def test_every_decision_takes_effect_at_every_outlet(story: Story) -> None:
