@@ -54,54 +54,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/session": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["session_api_session_get"];
-        put?: never;
-        post: operations["sign_in_api_session_post"];
-        delete: operations["sign_out_api_session_delete"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/session/oidc": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["begin_at_issuer_api_session_oidc_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/session/oidc/callback": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["come_back_from_issuer_api_session_oidc_callback_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/platform/submit": {
         parameters: {
             query?: never;
@@ -142,6 +94,38 @@ export interface paths {
             cookie?: never;
         };
         get: operations["list_requests_api_platform_requests_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/platform/platforms": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["list_platforms_api_platform_platforms_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/platform/platforms/{platform_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["one_platform_api_platform_platforms__platform_id__get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -240,6 +224,54 @@ export interface paths {
         get?: never;
         put?: never;
         post: operations["retry_api_platform_retry_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["session_api_session_get"];
+        put?: never;
+        post: operations["sign_in_api_session_post"];
+        delete: operations["sign_out_api_session_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/session/oidc": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["begin_at_issuer_api_session_oidc_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/session/oidc/callback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["come_back_from_issuer_api_session_oidc_callback_get"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -835,6 +867,12 @@ export interface components {
         };
         ClearanceChange: {
             expected_version?: number | null;
+            version_ordinal?: number | null;
+            revision?: number | null;
+            output_hash?: string | null;
+            request_id?: string | null;
+            job_id?: string | null;
+            reviewer?: string | null;
             /** @enum {string} */
             clearance_level: "ouo" | "public";
         };
@@ -1103,17 +1141,25 @@ export interface components {
         NamedApproval: {
             expected_version?: number | null;
             version_ordinal?: number | null;
+            revision?: number | null;
+            output_hash?: string | null;
+            request_id?: string | null;
+            job_id?: string | null;
+            reviewer?: string | null;
             /** @enum {string} */
             clearance_level: "ouo" | "public";
             asset_id?: string | null;
-            request_id?: string | null;
         };
         NamedRejection: {
             expected_version?: number | null;
             version_ordinal?: number | null;
+            revision?: number | null;
+            output_hash?: string | null;
+            request_id?: string | null;
+            job_id?: string | null;
+            reviewer?: string | null;
             reason: string;
             asset_id?: string | null;
-            request_id?: string | null;
         };
         NamedRemoval: {
             expected_version?: number | null;
@@ -1137,9 +1183,13 @@ export interface components {
         NamedRevocation: {
             expected_version?: number | null;
             version_ordinal?: number | null;
+            revision?: number | null;
+            output_hash?: string | null;
+            request_id?: string | null;
+            job_id?: string | null;
+            reviewer?: string | null;
             reason: string;
             asset_id?: string | null;
-            request_id?: string | null;
         };
         NodeListItem: {
             job_id: string;
@@ -1384,6 +1434,11 @@ export interface components {
             created_at: string;
             /** Format: date-time */
             updated_at: string;
+        };
+        PlatformList: {
+            items: components["schemas"]["Platform"][];
+            next?: string | null;
+            platforms: components["schemas"]["Platform"][];
         };
         PlatformReceipt: {
             /** Format: uuid */
@@ -1830,93 +1885,6 @@ export interface operations {
             };
         };
     };
-    session_api_session_get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SessionView"];
-                };
-            };
-        };
-    };
-    sign_in_api_session_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["KeyOfCaller"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SessionView"];
-                };
-            };
-        };
-    };
-    sign_out_api_session_delete: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-        };
-    };
-    begin_at_issuer_api_session_oidc_get: {
-        parameters: {
-            query?: {
-                to?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: never;
-    };
-    come_back_from_issuer_api_session_oidc_callback_get: {
-        parameters: {
-            query?: {
-                code?: string;
-                state?: string;
-                error?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: never;
-    };
     submit_api_platform_submit_post: {
         parameters: {
             query?: never;
@@ -1987,6 +1955,50 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Page_PlatformRequest_"] | components["schemas"]["Page_PartnerRequest_"];
+                };
+            };
+        };
+    };
+    list_platforms_api_platform_platforms_get: {
+        parameters: {
+            query?: {
+                inactive?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PlatformList"];
+                };
+            };
+        };
+    };
+    one_platform_api_platform_platforms__platform_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                platform_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Platform"];
                 };
             };
         };
@@ -2134,6 +2146,93 @@ export interface operations {
                 };
             };
         };
+    };
+    session_api_session_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionView"];
+                };
+            };
+        };
+    };
+    sign_in_api_session_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["KeyOfCaller"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionView"];
+                };
+            };
+        };
+    };
+    sign_out_api_session_delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    begin_at_issuer_api_session_oidc_get: {
+        parameters: {
+            query?: {
+                to?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: never;
+    };
+    come_back_from_issuer_api_session_oidc_callback_get: {
+        parameters: {
+            query?: {
+                code?: string;
+                state?: string;
+                error?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: never;
     };
     list_platforms_api_platforms_get: {
         parameters: {

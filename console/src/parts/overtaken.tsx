@@ -8,6 +8,7 @@ import { Problem } from '../api/problem'
 import { readAsset, readVersions } from '../data/assets'
 import { assets } from '../texts/assets'
 import { parts } from '../texts/parts'
+import { Button } from '../ui/Button'
 import { Notice } from '../ui/notices'
 import { KeyValues, StateBadge } from '../ui/parts'
 
@@ -43,12 +44,12 @@ export function useChange(first: Asset, ordinal: number | null) {
       await refresh()
       return done
     } catch (problem) {
-      if (!isStale(problem)) throw problem
+      if (!isStale(problem) && !isOfAnotherRevision(problem)) throw problem
       const standing = await readStanding(assetId, ordinal)
       setSeen(standing.asset.version)
       setNow(standing)
       void refresh()
-      throw problem
+      throw isOfAnotherRevision(problem) ? new Problem(409, problem.code, texts.otherRevision) : problem
     }
   }
 
@@ -59,20 +60,37 @@ function isStale(problem: unknown): boolean {
   return problem instanceof Problem && problem.code === 'stale_version'
 }
 
+/** A decision counts for the revision that was looked at; to repeat it against another one would not help. */
+function isOfAnotherRevision(problem: unknown): problem is Problem {
+  return problem instanceof Problem && problem.code === 'revision_changed'
+}
+
 async function readStanding(assetId: string, ordinal: number | null): Promise<Standing> {
   const asset = await readAsset(assetId)
   const versions = ordinal === null ? [] : await readVersions(assetId, ordinal)
   return { asset, version: versions.find((each) => each.version_ordinal === ordinal) ?? null }
 }
 
+interface OvertakenProps {
+  now: Standing | null
+  /** The revision that was looked at, and the one in its place now; where a decision is about one. */
+  revisions?: { seen: number; there: number | null | undefined }
+  /** Leaves the dialog for what is there now. */
+  onLoad?: () => void
+}
+
 /** Tells whoever was overtaken how it stands now. */
-export function Overtaken({ now }: { now: Standing | null }) {
+export function Overtaken({ now, revisions, onLoad }: OvertakenProps) {
   if (now === null) return null
+  const there = revisions?.there
+  const isOther = typeof there === 'number' && there !== revisions?.seen
   return (
     <Notice kind="warning">
       <strong>{texts.title}</strong>
       {now.asset.deleted_at && <span>{texts.unpublished}</span>}
+      {isOther && <span>{texts.looked(revisions!.seen, there)}</span>}
       <KeyValues items={factsOf(now)} />
+      {isOther && onLoad && <Button onClick={onLoad}>{texts.load(there)}</Button>}
     </Notice>
   )
 }

@@ -243,6 +243,7 @@ export const assets = {
       ouo: 'Official use only: the internal services show it',
       public: 'Public: copies are made for everyone',
     },
+    served: (ordinal: number, revision: number) => `In service: version ${ordinal}, revision ${revision}.`,
     urlMode: 'Which versions do the service addresses reach?',
     unpublish:
       'The asset leaves all services with all of its versions, and public copies are removed. ' +

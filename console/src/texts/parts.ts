@@ -17,5 +17,8 @@ export const parts = {
     revision: (revision: number) => `revision ${revision}`,
     none: 'Nothing',
     unpublished: 'The asset was unpublished.',
+    otherRevision: 'There is another revision now than the one that you looked at. Nothing was decided.',
+    looked: (seen: number, there: number) => `You looked at revision ${seen}. Revision ${there} has taken its place.`,
+    load: (revision: number) => `Look at revision ${revision}`,
   },
 }

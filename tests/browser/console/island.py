@@ -33,7 +33,7 @@ class Sender:
         container.mkdir(parents=True, exist_ok=True)
         return cls(admin.add_client("harbour-office", "submitter", platform_id="ddh"), container)
 
-    def send(self, data_type: str, resource: str, label: str, file: Path) -> dict[str, Any]:
+    def send(self, data_type: str, resource: str, label: str, file: Path, **more: Any) -> dict[str, Any]:
         """Send a file of the container as a version, and give the receipt."""
         receipt: dict[str, Any] = self.partner.post(
             "/api/platform/submit",
@@ -43,6 +43,7 @@ class Sender:
             data_type=data_type,
             container_name=CONTAINER,
             file_name=file.name,
+            **more,
         )
         return receipt
 

@@ -44,6 +44,7 @@ class Waiting:
 
     picture: str
     beaches: str
+    sender: Sender
 
 
 @pytest.mark.timeout(300)
@@ -73,7 +74,9 @@ def test_a_reviewers_day(
             assert public.status(f"/tiles/{waiting.picture}{TILE}") == 404
             approves_by_keyboard(visitor)
             assert public.until_status(f"/tiles/{waiting.picture}{TILE}", 200).headers["content-type"] == "image/png"
-            the_beaches_are_looked_at_and_sent_back(visitor)
+            the_beaches_are_looked_at(visitor)
+            what_is_overwritten_meanwhile_is_looked_at_again(visitor, waiting.sender)
+            the_beaches_are_sent_back(visitor)
             assert visitor.asked(FOR_OPERATORS) == []
             visitor.sign_out()
             assets_are_found(visitor, admin)
@@ -115,7 +118,7 @@ def processed(admin: Caller) -> Waiting:
     sender.until_processed(picture, shore)
     admin.post("/api/platform/approve", asset_id=picture["asset_id"], clearance_level="ouo")
     sender.until_processed(sender.send("raster", "relief", "2026", second))
-    return Waiting(picture["asset_id"], shore["asset_id"])
+    return Waiting(picture["asset_id"], shore["asset_id"], sender)
 
 
 def an_operator_cannot_decide(operator: Visitor, admin: Caller, waiting: Waiting) -> None:
@@ -211,7 +214,7 @@ def approves_by_keyboard(reviewer: Visitor) -> None:
     reviewer.sees("Approved. It is in service.")
 
 
-def the_beaches_are_looked_at_and_sent_back(reviewer: Visitor) -> None:
+def the_beaches_are_looked_at(reviewer: Visitor) -> None:
     reviewer.page.get_by_role("link", name="Next: island / beaches").click()
     reviewer.sees_title("island / beaches")
     frame = reviewer.page.locator(".map-frame")
@@ -223,6 +226,25 @@ def the_beaches_are_looked_at_and_sent_back(reviewer: Visitor) -> None:
     expect(reviewer.page.get_by_role("region", name="Features here")).to_contain_text("Beach ")
     reviewer.examine("vector_review")
     reviewer.button("Close").click()
+
+
+def what_is_overwritten_meanwhile_is_looked_at_again(reviewer: Visitor, sender: Sender) -> None:
+    """What was on the map is not what a decision would be about; the page leads to what is."""
+    reviewer.page.keyboard.press("r")
+    dialog = reviewer.page.get_by_role("dialog")
+    dialog.get_by_label("Reason").fill(REASON)
+    file = sender.container / "beaches.gpkg"
+    sender.until_processed(sender.send("vector", "beaches", "2025", file, overwrite=True))
+    dialog.get_by_role("button", name="Reject").click()
+    expect(dialog).to_contain_text("You looked at revision 1. Revision 2 has taken its place.")
+    reviewer.examine("overtaken")
+    dialog.get_by_role("button", name="Look at revision 2").click()
+    expect(dialog).to_have_count(0)
+    reviewer.sees("It changed while you looked: this is revision 2 now.")
+    idle(reviewer.page.locator(".map-frame"))
+
+
+def the_beaches_are_sent_back(reviewer: Visitor) -> None:
     reviewer.page.keyboard.press("r")
     reviewer.confirm("Reject", lambda dialog: dialog.get_by_label("Reason").fill(REASON))
     reviewer.sees("Rejected. The partner is told why.")

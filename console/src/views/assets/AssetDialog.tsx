@@ -1,3 +1,4 @@
+import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 
 import type { Asset, AssetVersion } from '../../api/model'
@@ -7,6 +8,7 @@ import { shared } from '../../texts/shared'
 import { Dialog } from '../../ui/Dialog'
 import { Field } from '../../ui/Field'
 import { carryOut, type Level, type Outcome, type Said } from './changes'
+import * as queries from './queries'
 import type { Action } from './standing'
 
 const texts = assets.dialogs
@@ -29,9 +31,11 @@ interface Props {
 export function AssetDialog({ action, asset, version, onDone, onClose }: Props) {
   const [said, setSaid] = useState<Form>(() => firstSaid(action, asset, version))
   const { change, now } = useChange(asset, said.ordinal)
+  const served = useQuery({ ...queries.latestInService(asset), enabled: action === 'clearance' })
+  const revision = said.revision ?? served.data?.approved_revision ?? null
 
   async function confirm() {
-    onDone(await change((expected) => carryOut({ ...said, expected, reason: said.reason.trim() })))
+    onDone(await change((expected) => carryOut({ ...said, revision, expected, reason: said.reason.trim() })))
   }
 
   const name = assets.actions[action]
@@ -45,7 +49,12 @@ export function AssetDialog({ action, asset, version, onDone, onClose }: Props) 
     >
       <Asking said={said} onSay={(more) => setSaid({ ...said, ...more })} />
       {action === 'unpublish' && <TypedId id={asset.short_id ?? asset.asset_id} />}
-      <Overtaken now={now} />
+      {served.data && <p className="soft">{texts.served(served.data.version_ordinal, revision ?? 1)}</p>}
+      <Overtaken
+        now={now}
+        revisions={revision === null ? undefined : { seen: revision, there: now?.version?.approved_revision }}
+        onLoad={onClose}
+      />
     </Dialog>
   )
 }
@@ -55,6 +64,7 @@ function firstSaid(action: Action, asset: Asset, version: AssetVersion | null): 
     action,
     assetId: asset.asset_id,
     ordinal: version?.version_ordinal ?? null,
+    revision: action === 'revoke' ? (version?.approved_revision ?? null) : null,
     reason: '',
     level: asset.clearance_state === 'public' ? 'ouo' : 'public',
     urlMode: asset.url_mode === 'latest_only' ? 'all_versions' : 'latest_only',

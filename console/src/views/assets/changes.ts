@@ -13,6 +13,8 @@ export interface Said {
   /** The asset's `version` that the person has seen. */
   expected: number
   ordinal: number | null
+  /** The revision in service that the person has seen, where the change is about what is in service. */
+  revision: number | null
   reason: string
   level: Level
   urlMode: Asset['url_mode']
@@ -39,11 +41,11 @@ export async function carryOut(said: Said): Promise<Outcome> {
 type Answered = AssetChange | { request_id: string; job_id?: string | null }
 
 const REQUESTS: Record<Action, (said: Said) => Promise<Answered>> = {
-  clearance: ({ assetId, expected, level }) =>
+  clearance: ({ assetId, expected, revision, level }) =>
     content(
       gateway.POST('/api/assets/{asset_id}/clearance', {
         params: { path: { asset_id: assetId } },
-        body: { clearance_level: level, expected_version: expected },
+        body: { clearance_level: level, revision, expected_version: expected },
       }),
     ),
   urlMode: ({ assetId, expected, urlMode }) =>
@@ -59,7 +61,7 @@ const REQUESTS: Record<Action, (said: Said) => Promise<Answered>> = {
         body: { asset_id: assetId, expected_version: expected, reason: reason || null },
       }),
     ),
-  revoke: (said) => content(gateway.POST('/api/platform/revoke', { body: withReason(said) })),
+  revoke: (said) => content(gateway.POST('/api/platform/revoke', { body: { ...withReason(said), revision: said.revision } })),
   reprocess: (said) => content(gateway.POST('/api/platform/reprocess', { body: withReason(said) })),
   retry: (said) => content(gateway.POST('/api/platform/retry', { body: ofVersion(said) })),
   delete: ({ assetId, expected, ordinal }) =>

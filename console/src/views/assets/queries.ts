@@ -4,7 +4,7 @@ import { keepPreviousData, queryOptions } from '@tanstack/react-query'
 
 import { content, gateway } from '../../api/client'
 import { forStaff, type Asset, type AssetRevision, type AssetVersion, type PlatformRequest } from '../../api/model'
-import { ofAsset } from '../../data/assets'
+import { ofAsset, readVersions } from '../../data/assets'
 import type { AssetQuery } from './filters'
 
 const MOST = 500
@@ -28,6 +28,18 @@ export function versions(assetId: string, cursor: string | undefined) {
         ),
       ),
     placeholderData: keepPreviousData,
+  })
+}
+
+/** The latest version in service: a clearance is about the revision of it that is. */
+export function latestInService(asset: Asset) {
+  const latest = asset.latest_approved_version_ordinal ?? 0
+  return queryOptions({
+    queryKey: ['asset', asset.asset_id, 'latest', latest],
+    queryFn: async () => {
+      const found = await readVersions(asset.asset_id, latest)
+      return found.find((version) => version.version_ordinal === latest) ?? null
+    },
   })
 }
 

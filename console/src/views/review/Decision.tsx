@@ -4,7 +4,7 @@ import { useState } from 'react'
 
 import { content, gateway } from '../../api/client'
 import type { AssetChange } from '../../api/model'
-import { Overtaken, useChange } from '../../parts/overtaken'
+import { Overtaken, useChange, type Standing } from '../../parts/overtaken'
 import { review as texts } from '../../texts/review'
 import { shared } from '../../texts/shared'
 import { Dialog } from '../../ui/Dialog'
@@ -58,7 +58,7 @@ export function ApproveDialog({ seen, name, onDone, onClose }: Props) {
         ))}
       </fieldset>
       {cleared === 'public' && clearance === 'ouo' && <p>{texts.approve.takesBack}</p>}
-      <Overtaken now={now} />
+      <Overtaken now={now} revisions={revisionsOf(seen, now)} onLoad={onClose} />
     </Dialog>
   )
 }
@@ -89,11 +89,16 @@ export function RejectDialog({ seen, name, onDone, onClose }: Props) {
           />
         )}
       </Field>
-      <Overtaken now={now} />
+      <Overtaken now={now} revisions={revisionsOf(seen, now)} onLoad={onClose} />
     </Dialog>
   )
 }
 
+/** What is decided on is the revision that was shown. */
 function whichOf({ asset, version }: UnderReview) {
-  return { asset_id: asset.asset_id, version_ordinal: version.version_ordinal }
+  return { asset_id: asset.asset_id, version_ordinal: version.version_ordinal, revision: version.revision ?? 1 }
+}
+
+function revisionsOf({ version }: UnderReview, now: Standing | null) {
+  return { seen: version.revision ?? 1, there: now?.version?.revision }
 }

@@ -10,6 +10,7 @@ const said = (action: Action, change: Partial<Said> = {}): Said => ({
   assetId: 'a1',
   expected: 7,
   ordinal: 2,
+  revision: null,
   reason: 'Because.',
   level: 'public',
   urlMode: 'all_versions',
@@ -25,19 +26,19 @@ async function asked(context: TestContext, change: Said): Promise<[string, unkno
   return [told(requests[0]!), text ? JSON.parse(text) : null]
 }
 
-test('every change says which state of the asset was seen', async (context) => {
+test('every change says which state was seen, and those of what is in service which revision', async (context) => {
   const ofVersion = { asset_id: 'a1', version_ordinal: 2, expected_version: 7 }
   const expected: Record<Action, [string, unknown]> = {
-    clearance: ['POST /api/assets/a1/clearance', { clearance_level: 'public', expected_version: 7 }],
+    clearance: ['POST /api/assets/a1/clearance', { clearance_level: 'public', revision: 3, expected_version: 7 }],
     urlMode: ['PATCH /api/assets/a1', { url_mode: 'all_versions', expected_version: 7 }],
     unpublish: ['POST /api/platform/unpublish', { asset_id: 'a1', expected_version: 7, reason: 'Because.' }],
-    revoke: ['POST /api/platform/revoke', { ...ofVersion, reason: 'Because.' }],
+    revoke: ['POST /api/platform/revoke', { ...ofVersion, revision: 3, reason: 'Because.' }],
     reprocess: ['POST /api/platform/reprocess', { ...ofVersion, reason: 'Because.' }],
     retry: ['POST /api/platform/retry', ofVersion],
     delete: ['DELETE /api/assets/a1/versions/2?expected_version=7', null],
   }
   for (const [action, request] of Object.entries(expected) as [Action, [string, unknown]][]) {
-    assert.deepEqual(await asked(context, said(action)), request)
+    assert.deepEqual(await asked(context, said(action, { revision: 3 })), request)
   }
 })
 
