@@ -235,8 +235,9 @@ def what_is_overwritten_meanwhile_is_looked_at_again(reviewer: Visitor, sender: 
     dialog.get_by_label("Reason").fill(REASON)
     file = sender.container / "beaches.gpkg"
     sender.until_processed(sender.send("vector", "beaches", "2025", file, overwrite=True))
-    dialog.get_by_role("button", name="Reject").click()
-    expect(dialog).to_contain_text("You looked at revision 1. Revision 2 has taken its place.")
+    with reviewer.expecting("409.*/api/platform/reject"):
+        dialog.get_by_role("button", name="Reject").click()
+        expect(dialog).to_contain_text("You looked at revision 1. Revision 2 has taken its place.")
     reviewer.examine("overtaken")
     dialog.get_by_role("button", name="Look at revision 2").click()
     expect(dialog).to_have_count(0)
