@@ -19,7 +19,7 @@ RevisionOption = Annotated[
 
 def is_interactive() -> bool:
     """Whether someone is there to be asked."""
-    return sys.stdin.isatty()
+    return sys.stdin is not None and sys.stdin.isatty()
 
 
 def confirm_revision(versions: "Sequence[AssetVersion]", ordinal: int | None, *, is_served: bool) -> int | None:
