@@ -67,6 +67,7 @@ class ApprovalState(StrEnum):
     PENDING_REVIEW = "pending_review"
     APPROVED = "approved"
     REJECTED = "rejected"
+    FAILED = "failed"  # processing failed, so there is nothing to review; derived when a row is read, never stored
 
 
 class ClearanceState(StrEnum):
@@ -201,12 +202,17 @@ APPROVAL = Transitions(
     initial=ApprovalState.PENDING_REVIEW,
     steps=_steps(
         {
-            ApprovalState.PENDING_REVIEW: {ApprovalState.APPROVED, ApprovalState.REJECTED},
+            ApprovalState.PENDING_REVIEW: {
+                ApprovalState.APPROVED,
+                ApprovalState.REJECTED,
+                ApprovalState.FAILED,  # its processing failed
+            },
             ApprovalState.APPROVED: {
                 ApprovalState.REJECTED,  # revoked
                 ApprovalState.PENDING_REVIEW,  # overwritten
             },
             ApprovalState.REJECTED: {ApprovalState.PENDING_REVIEW},  # overwritten
+            ApprovalState.FAILED: {ApprovalState.PENDING_REVIEW},  # retried, overwritten, or its job was resumed
         }
     ),
 )

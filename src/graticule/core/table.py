@@ -97,3 +97,7 @@ class Row(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True, defer_build=True)
 
     table: ClassVar[Table]
+
+    def stored(self, column: str) -> Any:
+        """Return the value that the database keeps in a column."""
+        return getattr(self, column)

@@ -66,7 +66,7 @@ def rendered(statement: Callable[[type[Row]], sql.Composed], model: type[Row]) -
 
 def parameters(row: Row) -> dict[str, Any]:
     """Give a row's values by column, ready for the driver."""
-    values = {name: getattr(row, name) for name in written_columns(type(row))}
+    values = {name: row.stored(name) for name in written_columns(type(row))}
     for column in columns(type(row)):
         if column.is_json and values.get(column.name) is not None:
             values[column.name] = Jsonb(_plain(values[column.name]))

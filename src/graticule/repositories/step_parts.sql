@@ -221,7 +221,10 @@ SELECT (CASE state WHEN 'processing' THEN 'asset_processing_started' WHEN 'compl
         ELSE 'asset_processing_failed' END)::dagapp.event_type,
        job_id, asset_id, version_ordinal, %(owner_id)s,
        jsonb_strip_nulls(jsonb_build_object(
-           'revision', revision, 'approval_state', approval_state, 'error', last_error, 'reason', told_error,
+           'revision', revision,
+           'approval_state', CASE WHEN state = 'failed' AND approval_state = 'pending_review' THEN 'failed'
+                                  ELSE approval_state::text END,
+           'error', last_error, 'reason', told_error,
            'request_id', last_request_id
        )),
        owner_epoch, %(now)s

@@ -107,7 +107,7 @@ SELECT node_id, output::text, output_ref FROM dagapp.dag_task_results WHERE resu
 
 -- name: add_jobs
 -- An idempotency key or a deterministic id that is taken adds no row; the caller finds the job that has it.
--- A job of an asset version is counted there, and one that processes it is its current one from the first moment on.
+-- A job that processes an asset version is counted there, and is its current one from the first moment on.
 WITH added AS (
     INSERT INTO dagapp.dag_jobs (
         job_id, workflow_id, workflow_version, workflow_hash, status, priority, input_params, correlation_id,
@@ -126,7 +126,7 @@ WITH added AS (
     RETURNING job_id, workflow_id, workflow_version, asset_id, version_ordinal, purpose
 ), counted AS (
     UPDATE dagapp.asset_versions AS version
-    SET job_count = version.job_count + 1, updated_at = %(now)s,
+    SET job_count = version.job_count + (added.purpose = 'process')::int, updated_at = %(now)s,
         (current_job_id, workflow_id, workflow_version) = (
             SELECT current.* FROM (VALUES (
                 CASE WHEN added.purpose = 'process' THEN added.job_id ELSE version.current_job_id END,

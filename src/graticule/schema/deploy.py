@@ -19,7 +19,7 @@ from graticule.repositories.deployments import DeploymentRepository
 from graticule.repositories.errors import domain_errors
 from graticule.repositories.login import connected
 from graticule.repositories.queries import load_queries
-from graticule.schema import pgstac, serving
+from graticule.schema import pgstac, rules, serving
 from graticule.schema.catalogue import QUERIES as CATALOGUE
 from graticule.schema.catalogue import Catalogue, read_catalogue
 from graticule.schema.ddl import create_statements, fingerprint, schema_objects, seed_statements
@@ -31,6 +31,7 @@ SHADOW = "{}__expected"
 COUNTED_UP_TO = 100_000  # larger tables answer with the planner's estimate
 Models = Sequence[type[Row]]
 VIEWS = Reported(object="schema serving", detail="the views of what the services may show")
+RULES = Reported(object="triggers", detail="the rules of rows that triggers keep")
 UNPREPARED = Reported(object="database", detail="its extensions, roles and privileges, and then the schema")
 # What the rows, or a change that was refused before, do not allow.
 REFUSALS = (
@@ -52,9 +53,10 @@ def ddl_script(models: Models = TABLES, today: date | None = None) -> str:
         "-- Graticule's schema, made from its models. Run it as a superuser on an empty database.",
         "-- Part 1: extensions and roles\n\n" + _script("prepare.sql"),
         "-- Part 2: the models' tables\n\n" + ";\n\n".join([*ours, record]) + ";\n\nRESET ROLE;",
-        f"-- Part 3: pgstac {pgstac.wanted_version()}, the STAC catalogue\n\n" + pgstac.script().strip(),
-        "-- Part 4: least privilege\n\nRESET ROLE;\n\n" + _script("restrict.sql"),
-        "-- Part 5: what the services may show\n\nBEGIN;\n\n" + serving.script() + "\n\nCOMMIT;",
+        "-- Part 3: what triggers keep\n\nBEGIN;\n\n" + rules.script() + "\n\nCOMMIT;",
+        f"-- Part 4: pgstac {pgstac.wanted_version()}, the STAC catalogue\n\n" + pgstac.script().strip(),
+        "-- Part 5: least privilege\n\nRESET ROLE;\n\n" + _script("restrict.sql"),
+        "-- Part 6: what the services may show\n\nBEGIN;\n\n" + serving.script() + "\n\nCOMMIT;",
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -120,7 +122,7 @@ class DatabaseSchema:
         ours = fingerprint(self._models)
         known = bool(server["deployed"]) and await self._is_deployed(ours)
         complete = bool(server["prepared"]) and not plan.needed and not plan.hindrances
-        current = complete and known and server["serving"] == serving.marker()
+        current = complete and known and not _missing_scripts(server)
         return SchemaStatus(
             **{name: server[name] for name in ("database", "server_version", "postgis_version", "deployed")},
             pgstac_version=await pgstac.installed_version(self._connection),
@@ -203,6 +205,7 @@ class DatabaseSchema:
         needed = [change for change in plan.needed if change in pending]
         current = not needed and not plan.hindrances
         if current:
+            await self._enforce()
             await self._show()
             await self._connection.execute(_recorded(self._models).encode())
         return SchemaReport(
@@ -232,6 +235,13 @@ class DatabaseSchema:
                         f"Another session holds a lock that `{change.key}` needs.",
                         hint="Try again when it is quiet.",
                     ) from error
+
+    async def _enforce(self) -> None:
+        """Let triggers keep the rules of rows, unless they do already."""
+        if (await self._server())["rules"] != rules.marker():
+            async with self._connection.transaction():
+                await self._connection.execute("SET LOCAL lock_timeout = '10s'")
+                await self._connection.execute(rules.script().encode())
 
     async def _show(self) -> None:
         """Let the services see what they may, unless they do already."""
@@ -283,8 +293,13 @@ async def database_schema(url: str, models: Models = TABLES) -> AsyncIterator[Da
 def _pending(plan: Plan, server: Mapping[str, Any]) -> list[Reported]:
     if not server["prepared"]:
         return [UNPREPARED]
-    shown = [] if server["serving"] == serving.marker() else [VIEWS]
-    return [*_reported(plan.changes), *shown]
+    return [*_reported(plan.changes), *_missing_scripts(server)]
+
+
+def _missing_scripts(server: Mapping[str, Any]) -> list[Reported]:
+    """List what this release makes by scripts of its own, and the database does not have as it is here."""
+    wanted = ((RULES, server["rules"] == rules.marker()), (VIEWS, server["serving"] == serving.marker()))
+    return [reported for reported, is_there in wanted if not is_there]
 
 
 def _script(name: str) -> str:

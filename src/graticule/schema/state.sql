@@ -8,6 +8,7 @@ SELECT current_database() AS database, current_setting('server_version') AS serv
         WHERE rolname IN ('graticule_owner', 'graticule_orchestrator', 'graticule_worker', 'graticule_gateway',
                           'graticule_serve_internal', 'graticule_serve_external')) AS prepared,
        to_regclass('dagapp.schema_deployments') IS NOT NULL AS deployed,
+       obj_description(to_regprocedure('dagapp.keep_first_times()'), 'pg_proc') AS rules,
        obj_description(to_regnamespace('serving'), 'pg_namespace') AS serving;
 
 -- name: last_deployment

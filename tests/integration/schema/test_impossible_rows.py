@@ -216,6 +216,7 @@ FORBIDDEN: dict[str, list[Row]] = {
         changed(THIRD, bbox=[0.0, 2.0, 0.0, 1.0]),
     ],
     "asset_versions_rejected_has_reason": [changed(THIRD, approval_state="rejected")],
+    "asset_versions_failed_is_derived": [changed(THIRD, approval_state="failed")],
     "asset_versions_deleted_has_actor": [changed(THIRD, deleted_at=NOW), changed(THIRD, deleted_by="x")],
     "asset_versions_priority_range": [changed(THIRD, priority=11), changed(THIRD, priority=-1)],
     "asset_versions_one_unresolved": [
@@ -225,6 +226,7 @@ FORBIDDEN: dict[str, list[Row]] = {
     "asset_versions_one_live_label": [changed(THIRD, version_label="label 0")],
     "asset_revisions_pkey": [REVISION],
     "asset_revisions_asset_id_version_ordinal_fkey": [changed(REVISION, version_ordinal=99)],
+    "asset_revisions_failed_is_derived": [changed(REVISION, revision=2, approval_state="failed")],
     "platform_requests_pkey": [rows.request()],
     "platform_requests_failed_has_reason": [rows.request(OTHER_REQUEST, status="failed")],
     "platform_requests_platform_id_idempotency_key_idx": [rows.request(OTHER_REQUEST, idempotency_key="key")],

@@ -59,9 +59,11 @@ PROCESSING_STEPS = {
 APPROVAL_STEPS = {
     "pending_review approved",
     "pending_review rejected",
+    "pending_review failed",
     "approved rejected",  # rule 7: revoked
     "approved pending_review",  # rule 2: overwritten
     "rejected pending_review",  # rule 4: from rejected only by overwriting
+    "failed pending_review",  # retried, overwritten, or its job was resumed
 }
 CLEARANCE_STEPS = {
     "uncleared ouo",

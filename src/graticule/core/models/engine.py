@@ -372,6 +372,12 @@ class Event(Row):
         indexes=(
             Index(("job_id", "event_id"), where="job_id IS NOT NULL"),
             Index(("asset_id", "event_id"), where="asset_id IS NOT NULL"),
+            Index(
+                ("created_at DESC", "asset_id DESC", "version_ordinal DESC"),
+                where="event_type IN ('asset_export_failed', 'asset_reversal_failed', 'asset_unpublish_failed')",
+                name="dag_job_events_failed_publications",
+                comment="Copies that could not be made or removed, newest first.",
+            ),
             Index(("created_at",), method="brin"),
         ),
         grants=granted(orchestrator=APPEND | {"DELETE"}),

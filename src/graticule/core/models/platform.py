@@ -1,10 +1,11 @@
 """The platform's tables: partners, assets, versions, requests, clients, layer metadata."""
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import BaseModel, Field, model_validator
 
 from graticule.core.ids import ClientId
 from graticule.core.models.fields import (
@@ -154,10 +155,12 @@ class GeospatialAsset(Row):
     platform_refs: JsonObject
     data_type: DataType
     clearance_state: ClearanceState = ClearanceState.UNCLEARED
-    cleared_at: Timestamp | None = None
+    cleared_at: Timestamp | None = Field(None, description="When it was cleared first; never changed.")
     cleared_by: Name | None = None
-    made_public_at: Timestamp | None = None
+    made_public_at: Timestamp | None = Field(None, description="When it became public first; never changed.")
     made_public_by: Name | None = None
+    clearance_changed_at: Timestamp | None = Field(None, description="When its clearance was changed last.")
+    clearance_changed_by: Name | None = None
     url_mode: UrlMode = UrlMode.LATEST_ONLY
     latest_approved_version_ordinal: int | None = None
     deleted_at: Timestamp | None = None
@@ -167,7 +170,28 @@ class GeospatialAsset(Row):
     updated_at: CreatedAt
 
 
-class AssetVersion(Row):
+class Reviewable(BaseModel):
+    """Base of what people review. What failed to be processed is `failed` whenever it is read: nobody can review it.
+
+    The database keeps `pending_review` there: releases before this one know no other word.
+    """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_failure(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping):
+            return values
+        is_undecided = values.get("approval_state", ApprovalState.PENDING_REVIEW) == ApprovalState.PENDING_REVIEW
+        has_failed = values.get("processing_state") == ProcessingState.FAILED
+        return {**values, "approval_state": ApprovalState.FAILED} if is_undecided and has_failed else values
+
+    def stored(self, column: str) -> Any:
+        """Return the value that the database keeps in a column."""
+        value = getattr(self, column)
+        return ApprovalState.PENDING_REVIEW if value is ApprovalState.FAILED else value
+
+
+class AssetVersion(Reviewable, Row):
     """A partner's "here is new data"."""
 
     table: ClassVar = Table(
@@ -184,6 +208,7 @@ class AssetVersion(Row):
                 "approved_has_reviewer",
                 "approval_state <> 'approved' OR (reviewer IS NOT NULL AND reviewed_at IS NOT NULL)",
             ),
+            Check("failed_is_derived", "approval_state::text <> 'failed'"),
             Check("approved_has_revision", "approval_state <> 'approved' OR approved_revision IS NOT NULL"),
             Check("approved_was_made", "approved_revision <= revision"),
             Check("rejected_has_reason", "approval_state <> 'rejected' OR rejection_reason IS NOT NULL"),
@@ -195,11 +220,12 @@ class AssetVersion(Row):
             Index(
                 ("asset_id",),
                 unique=True,
-                where="approval_state IN ('pending_review', 'rejected') AND deleted_at IS NULL"
-                " AND revoked_at IS NULL AND approved_revision IS NULL",
+                where="(approval_state = 'rejected' OR approval_state = 'pending_review' AND processing_state <> 'failed')"
+                " AND deleted_at IS NULL AND revoked_at IS NULL AND approved_revision IS NULL",
                 name="asset_versions_one_unresolved",
                 comment="At most one version of an asset awaits its first approval. One that was in service before may"
-                " stand beside it: it was revoked, or a new revision of it turned out to be another content.",
+                " stand beside it: it was revoked, or a new revision of it turned out to be another content. So may"
+                " those that failed to be processed: there is nothing to approve.",
             ),
             Index(
                 ("asset_id", "version_label"),
@@ -266,7 +292,7 @@ class AssetVersion(Row):
     validation: JsonObject | None = Field(None, description="What was found in the source: a `ValidationReport`.")
     node_summary: JsonObject | None = None
     current_job_id: JobKey | None = None
-    job_count: int = 0
+    job_count: int = Field(0, description="How many jobs have processed it; exports and reversals do not count.")
     workflow_id: WorkflowKey | None = None
     workflow_version: Short | None = None
     last_request_id: UUID | None = None
@@ -289,7 +315,7 @@ class AssetVersion(Row):
     updated_at: CreatedAt
 
 
-class AssetRevision(Row):
+class AssetRevision(Reviewable, Row):
     """What a superseded revision of a version was. Only ever added to."""
 
     table: ClassVar = Table(
@@ -304,6 +330,7 @@ class AssetRevision(Row):
                 comment="What the catalogue may show of it, while a newer revision awaits its approval.",
             ),
         ),
+        checks=(Check("failed_is_derived", "approval_state::text <> 'failed'"),),
         grants=granted(orchestrator=APPEND),
     )
 
@@ -317,6 +344,15 @@ class AssetRevision(Row):
     approval_state: ApprovalState
     clearance_state: ClearanceState
     reviewer: Name | None = None
+    reviewed_at: Timestamp | None = None
+    rejection_reason: ErrorText | None = None
+    revoked_at: Timestamp | None = None
+    processing_state: ProcessingState | None = Field(None, description="Null where an older release logged it.")
+    processing_started_at: Timestamp | None = None
+    processing_completed_at: Timestamp | None = None
+    last_error: ErrorText | None = None
+    told_error: ErrorText | None = Field(None, description="Why it failed, as far as its partner is told.")
+    validation: JsonObject | None = Field(None, description="What was found in the source: a `ValidationReport`.")
     created_at: Timestamp
     superseded_at: CreatedAt
 

@@ -1,0 +1,100 @@
+-- Rules of rows that triggers keep, whoever writes: an older release beside this one must not break them. What older
+-- releases left otherwise is corrected once, before the trigger is there that keeps it right.
+
+SET LOCAL client_min_messages = warning;
+SET LOCAL ROLE graticule_owner;
+
+-- No change of the assets and versions between the correction and the trigger.
+LOCK TABLE dagapp.geospatial_assets, dagapp.asset_versions IN SHARE ROW EXCLUSIVE MODE;
+
+-- Older releases wrote the last change into the columns of the first clearance, and cleared those of the first
+-- publication. The history has all changes.
+DO $$
+BEGIN
+    IF EXISTS (SELECT FROM pg_trigger WHERE tgrelid = 'dagapp.geospatial_assets'::regclass
+               AND tgname = 'keep_first_times') THEN
+        RETURN;
+    END IF;
+    WITH change AS (
+        SELECT asset_id, event_id, actor, created_at, data ->> 'clearance_state' AS clearance
+        FROM dagapp.dag_job_events
+        WHERE asset_id IS NOT NULL AND actor IS NOT NULL
+          AND event_type IN ('asset_approved', 'asset_clearance_changed')
+          AND data ->> 'clearance_state' IS DISTINCT FROM coalesce(data ->> 'clearance_before', data ->> 'before')
+    ), noted AS (
+        SELECT asset.asset_id, cleared.created_at AS cleared_at, cleared.actor AS cleared_by,
+               public.created_at AS public_at, public.actor AS public_by,
+               latest.created_at AS latest_at, latest.actor AS latest_by
+        FROM dagapp.geospatial_assets AS asset
+        LEFT JOIN (SELECT DISTINCT ON (asset_id) * FROM change WHERE clearance <> 'uncleared'
+                   ORDER BY asset_id, event_id) AS cleared USING (asset_id)
+        LEFT JOIN (SELECT DISTINCT ON (asset_id) * FROM change WHERE clearance = 'public'
+                   ORDER BY asset_id, event_id) AS public USING (asset_id)
+        LEFT JOIN (SELECT DISTINCT ON (asset_id) * FROM change ORDER BY asset_id, event_id DESC) AS latest
+            USING (asset_id)
+    )
+    UPDATE dagapp.geospatial_assets AS asset
+    SET clearance_changed_at = coalesce(noted.latest_at, asset.cleared_at),
+        clearance_changed_by = CASE WHEN noted.latest_at IS NULL THEN asset.cleared_by ELSE noted.latest_by END,
+        cleared_at = coalesce(noted.cleared_at, asset.cleared_at),
+        cleared_by = CASE WHEN noted.cleared_at IS NULL THEN asset.cleared_by ELSE noted.cleared_by END,
+        made_public_at = coalesce(noted.public_at, asset.made_public_at),
+        made_public_by = CASE WHEN noted.public_at IS NULL THEN asset.made_public_by ELSE noted.public_by END
+    FROM noted
+    WHERE noted.asset_id = asset.asset_id AND (noted.latest_at IS NOT NULL OR asset.cleared_at IS NOT NULL);
+END $$;
+
+CREATE OR REPLACE FUNCTION dagapp.keep_first_times() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.clearance_state <> OLD.clearance_state
+       AND NEW.clearance_changed_at IS NOT DISTINCT FROM OLD.clearance_changed_at THEN
+        NEW.clearance_changed_at := NEW.updated_at;  -- an older release, which does not know the column
+        NEW.clearance_changed_by := NEW.cleared_by;
+    END IF;
+    IF OLD.cleared_at IS NOT NULL THEN
+        NEW.cleared_at := OLD.cleared_at;
+        NEW.cleared_by := OLD.cleared_by;
+    END IF;
+    IF OLD.made_public_at IS NOT NULL THEN
+        NEW.made_public_at := OLD.made_public_at;
+        NEW.made_public_by := OLD.made_public_by;
+    END IF;
+    RETURN NEW;
+END $$;
+
+DROP TRIGGER IF EXISTS keep_first_times ON dagapp.geospatial_assets;
+CREATE TRIGGER keep_first_times BEFORE UPDATE OF cleared_at, made_public_at ON dagapp.geospatial_assets
+    FOR EACH ROW EXECUTE FUNCTION dagapp.keep_first_times();
+
+-- Older releases counted each job of a version, also those that export it. The history has one event for each that
+-- processes it.
+DO $$
+BEGIN
+    IF EXISTS (SELECT FROM pg_trigger WHERE tgrelid = 'dagapp.asset_versions'::regclass
+               AND tgname = 'count_processing_only') THEN
+        RETURN;
+    END IF;
+    UPDATE dagapp.asset_versions AS version
+    SET job_count = counted.jobs
+    FROM (
+        SELECT asset_id, version_ordinal, count(*) AS jobs FROM dagapp.dag_job_events
+        WHERE asset_id IS NOT NULL AND event_type IN ('asset_version_added', 'asset_version_overwritten',
+                                                      'asset_version_reprocessed', 'asset_version_retried')
+        GROUP BY asset_id, version_ordinal
+    ) AS counted
+    WHERE counted.asset_id = version.asset_id AND counted.version_ordinal = version.version_ordinal
+      AND counted.jobs < version.job_count;
+END $$;
+
+CREATE OR REPLACE FUNCTION dagapp.count_processing_only() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.job_count := OLD.job_count;
+    RETURN NEW;
+END $$;
+
+-- A job that processes a version becomes its current one in the statement that counts it.
+DROP TRIGGER IF EXISTS count_processing_only ON dagapp.asset_versions;
+CREATE TRIGGER count_processing_only BEFORE UPDATE OF job_count ON dagapp.asset_versions
+    FOR EACH ROW
+    WHEN (NEW.job_count > OLD.job_count AND NEW.current_job_id IS NOT DISTINCT FROM OLD.current_job_id)
+    EXECUTE FUNCTION dagapp.count_processing_only();
