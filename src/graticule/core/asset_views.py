@@ -22,6 +22,7 @@ from graticule.core.models.platform import (
     GeospatialAsset,
     LayerMetadata,
     PlatformRequest,
+    Reviewable,
     UrlMode,
 )
 from graticule.core.states import ApprovalState, ClearanceState, ProcessingState, RequestStatus
@@ -59,7 +60,7 @@ class View(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class VersionSummary(View):
+class VersionSummary(Reviewable, View):
     """A version in brief; nothing in it is internal."""
 
     version_ordinal: int
@@ -179,7 +180,12 @@ class PartnerRevision(View):
     version_ordinal: int
     revision: int
     content_hash: str | None = Field(description="SHA-256 of the file that was sent.")
+    processing_state: ProcessingState | None = Field(description="Null where an older release logged it.")
+    error: str | None = Field(description="Why processing failed.")
+    validation: ValidationReport | None = Field(description="What was found in the file that was sent.")
     approval_state: ApprovalState
+    reviewed_at: datetime | None
+    rejection_reason: str | None
     clearance_state: ClearanceState
     created_at: datetime
     superseded_at: datetime
@@ -187,7 +193,8 @@ class PartnerRevision(View):
     @classmethod
     def of(cls, revision: AssetRevision) -> Self:
         """Give what its partner sees of a superseded revision."""
-        return cls.model_validate(revision, from_attributes=True)
+        report = ValidationReport.read(revision.validation)
+        return cls.model_validate({**dict(revision), "error": revision.told_error, "validation": report})
 
 
 class PartnerEvent(View):

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
@@ -17,6 +17,9 @@ from graticule.core.models.platform import DataType
 from graticule.core.states import ApprovalState, ClearanceState, ProcessingState, RequestStatus
 from graticule.repositories.queries import load_queries
 from graticule.repositories.views import Views
+
+PENDING_REVIEW: Final = ApprovalState.PENDING_REVIEW
+HAS_FAILED: Final = {ApprovalState.PENDING_REVIEW: False, ApprovalState.FAILED: True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,9 @@ class AssetFilter:
             "refs": None if self.refs is None else Jsonb(self.refs),
             "data_type": self.data_type,
             "clearance_state": self.clearance_state,
-            "approval_state": self.approval_state,
+            # `failed` is derived: the database keeps `pending_review`.
+            "approval_state": PENDING_REVIEW if self.approval_state is ApprovalState.FAILED else self.approval_state,
+            "has_failed": HAS_FAILED.get(self.approval_state) if self.approval_state else None,
             "processing_state": self.processing_state,
             "box": one and str(one),
             "other_box": other and str(other),

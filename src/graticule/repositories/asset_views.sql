@@ -49,6 +49,7 @@ WITH page AS (
           WHERE version.asset_id = asset.asset_id AND version.deleted_at IS NULL
             AND (%(processing_state)s::dagapp.processing_state IS NULL OR processing_state = %(processing_state)s)
             AND (%(approval_state)s::dagapp.approval_state IS NULL OR approval_state = %(approval_state)s)
+            AND (%(has_failed)s::boolean IS NULL OR (processing_state = 'failed') = %(has_failed)s)
             AND (%(box)s::box IS NULL OR (
                 bbox IS NOT NULL
                 AND (box(point(CASE WHEN bbox[1] > bbox[3] THEN -180 ELSE bbox[1] END, bbox[2]),
@@ -86,6 +87,7 @@ WITH found AS (
               WHERE version.asset_id = asset.asset_id AND version.deleted_at IS NULL
                 AND (%(processing_state)s::dagapp.processing_state IS NULL OR processing_state = %(processing_state)s)
                 AND (%(approval_state)s::dagapp.approval_state IS NULL OR approval_state = %(approval_state)s)
+                AND (%(has_failed)s::boolean IS NULL OR (processing_state = 'failed') = %(has_failed)s)
                 AND (%(box)s::box IS NULL OR (
                     bbox IS NOT NULL
                     AND (box(point(CASE WHEN bbox[1] > bbox[3] THEN -180 ELSE bbox[1] END, bbox[2]),
@@ -119,6 +121,7 @@ WITH found AS (
               WHERE version.asset_id = asset.asset_id AND version.deleted_at IS NULL
                 AND (%(processing_state)s::dagapp.processing_state IS NULL OR processing_state = %(processing_state)s)
                 AND (%(approval_state)s::dagapp.approval_state IS NULL OR approval_state = %(approval_state)s)
+                AND (%(has_failed)s::boolean IS NULL OR (processing_state = 'failed') = %(has_failed)s)
                 AND (%(box)s::box IS NULL OR (
                     bbox IS NOT NULL
                     AND (box(point(CASE WHEN bbox[1] > bbox[3] THEN -180 ELSE bbox[1] END, bbox[2]),

@@ -36,8 +36,7 @@ UPDATE dagapp.asset_versions
 SET approval_state = 'rejected', reviewer = %(actor)s, reviewed_at = %(now)s, rejection_reason = %(reason)s,
     updated_at = %(now)s
 WHERE asset_id = %(asset_id)s AND version_ordinal = %(version_ordinal)s AND deleted_at IS NULL
-  AND approval_state = 'pending_review' AND processing_state IN ('completed', 'failed')
-  AND revision = %(revision)s
+  AND approval_state = 'pending_review' AND processing_state = 'completed' AND revision = %(revision)s
 RETURNING *;
 
 -- name: revoke_version
@@ -160,7 +159,9 @@ LIMIT 100;
 SELECT CASE job.purpose
            WHEN 'process' THEN CASE WHEN version.deleted_at IS NOT NULL THEN 'its version was deleted'
                                     WHEN version.current_job_id IS DISTINCT FROM job.job_id
-                                    THEN 'another job processes its version' END
+                                    THEN 'another job processes its version'
+                                    WHEN unresolved.version_ordinal IS NOT NULL
+                                    THEN 'version ' || unresolved.version_ordinal || ' awaits its approval' END
            WHEN 'export' THEN CASE WHEN asset.clearance_state <> 'public' OR asset.deleted_at IS NOT NULL
                                         OR version.deleted_at IS NOT NULL OR version.approved_revision IS NULL
                                    THEN 'its version is not public any more'
@@ -177,6 +178,16 @@ LEFT JOIN LATERAL (
       AND other.purpose IN ('export', 'reversal') AND other.job_id > job.job_id
     LIMIT 1
 ) AS later ON true
+LEFT JOIN LATERAL (
+    -- It took the place of one that failed; two at once cannot await their first approval.
+    SELECT other.version_ordinal FROM dagapp.asset_versions AS other
+    WHERE other.asset_id = job.asset_id AND other.version_ordinal <> job.version_ordinal
+      AND (other.approval_state = 'rejected'
+           OR other.approval_state = 'pending_review' AND other.processing_state <> 'failed')
+      AND other.deleted_at IS NULL AND other.revoked_at IS NULL AND other.approved_revision IS NULL
+      AND version.approval_state = 'pending_review' AND version.approved_revision IS NULL
+    LIMIT 1
+) AS unresolved ON true
 WHERE job.job_id = %(job_id)s;
 
 -- name: typical_seconds

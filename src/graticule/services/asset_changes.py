@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from graticule.core.errors import NotFound, Refused
 from graticule.core.fault_points import Commit
@@ -19,6 +19,10 @@ from graticule.repositories.events import EventRepository
 from graticule.repositories.ownership import OwnershipRepository
 
 UNDER_WAY = frozenset({ProcessingState.QUEUED, ProcessingState.PROCESSING})
+AFTER_FAILURE: Final = (
+    "Have a corrected file submitted with the same label and overwrite=true, or retry the version as it is:"
+    " POST /api/platform/retry, or `graticule asset retry` on the command line."
+)
 
 
 class AssetUnderChange:

@@ -25,7 +25,7 @@ from graticule.core.states import CLEARANCE, ApprovalState, ClearanceState, Proc
 from graticule.repositories.assets import AssetVersionRepository
 from graticule.repositories.database import Database
 from graticule.services import layer_catalog
-from graticule.services.asset_changes import UNDER_WAY, AssetUnderChange, changing
+from graticule.services.asset_changes import AFTER_FAILURE, UNDER_WAY, AssetUnderChange, changing
 from graticule.services.publishing import PublishingJobs
 from graticule.services.reviewed_revisions import RevisionAtIssue, with_named_revision
 
@@ -244,6 +244,7 @@ def _require_reviewable(change: AssetUnderChange, version: AssetVersion) -> None
     if version.approval_state is ApprovalState.REJECTED:
         hint = "Have it submitted again with overwrite=true."
         change.refuse(Refusal.VERSION_REJECTED, f"Version {ordinal} is rejected.", hint)
+    _require_success(change, version)
     if version.processing_state is not ProcessingState.COMPLETED:
         message = f"Version {ordinal} is {version.processing_state}: there is nothing to approve yet."
         change.refuse(Refusal.NOT_PROCESSED, message, "Wait until processing is completed.")
@@ -258,6 +259,13 @@ def _require_rejectable(change: AssetUnderChange, version: AssetVersion) -> None
         change.refuse(Refusal.VERSION_REJECTED, f"Version {ordinal} is rejected already.", hint)
     if version.processing_state in UNDER_WAY:
         change.refuse(Refusal.VERSION_PROCESSING, f"Version {ordinal} is being processed.", "Wait until that ends.")
+    _require_success(change, version)
+
+
+def _require_success(change: AssetUnderChange, version: AssetVersion) -> None:
+    if version.approval_state is ApprovalState.FAILED:
+        message = f"Processing of version {version.version_ordinal} failed, so there is nothing to review."
+        change.refuse(Refusal.NOT_PROCESSED, message, AFTER_FAILURE)
 
 
 def _cleared(change: AssetUnderChange, level: ClearanceState, caller: Caller, now: datetime) -> _Cleared:
@@ -266,14 +274,15 @@ def _cleared(change: AssetUnderChange, level: ClearanceState, caller: Caller, no
     if before is level:
         return _Cleared({})
     CLEARANCE.check(before, level)
-    is_public = level is ClearanceState.PUBLIC
-    changes = {
+    changes: dict[str, Any] = {
         "clearance_state": level,
-        "cleared_at": now,
-        "cleared_by": caller.name,
-        "made_public_at": now if is_public else None,
-        "made_public_by": caller.name if is_public else None,
+        "clearance_changed_at": now,
+        "clearance_changed_by": caller.name,
     }
+    if change.asset.cleared_at is None:
+        changes |= {"cleared_at": now, "cleared_by": caller.name}
+    if level is ClearanceState.PUBLIC and change.asset.made_public_at is None:
+        changes |= {"made_public_at": now, "made_public_by": caller.name}
     return _Cleared(changes, NO_LONGER_PUBLIC if before is ClearanceState.PUBLIC else None)
 
 

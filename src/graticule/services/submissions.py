@@ -34,6 +34,10 @@ OUTPUTS: Final = (
     *("blob_path", "table_name", "stac_item_id", "stac_collection_id", "bbox"),
     *("external_blob_path", "export_run_id"),
 )
+LOGGED: Final = (
+    *("reviewer", "reviewed_at", "rejection_reason", "revoked_at"),
+    *("processing_state", "processing_started_at", "processing_completed_at", "last_error", "told_error", "validation"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +279,8 @@ def _require_order(change: AssetUnderChange, besides: AssetVersion | None = None
         # What was revoked awaits a decision, too, and yet must not keep the version beside it from being mended.
         if besides is not None and (other.version_ordinal == besides.version_ordinal or other.revoked_at is not None):
             continue
+        if other.approval_state is ApprovalState.FAILED:
+            continue  # nothing of it awaits a decision
         if other.approval_state in UNRESOLVED or other.processing_state is ProcessingState.FAILED:
             change.refuse(
                 Refusal.VERSION_UNRESOLVED,
@@ -320,13 +326,11 @@ async def _new_asset(
 
 
 async def _revive(change: AssetUnderChange, now: datetime) -> None:
-    nothing = dict.fromkeys(
-        (
-            *("deleted_at", "deleted_by", "cleared_at", "cleared_by", "made_public_at", "made_public_by"),
-            "latest_approved_version_ordinal",
-        )
-    )
-    await change.change_asset(now, clearance_state=ClearanceState.UNCLEARED, **nothing)
+    nothing = dict.fromkeys(("deleted_at", "deleted_by", "latest_approved_version_ordinal"))
+    cleared: dict[str, Any] = {"clearance_state": ClearanceState.UNCLEARED}
+    if change.asset.clearance_state is not ClearanceState.UNCLEARED:
+        cleared |= {"clearance_changed_at": now, "clearance_changed_by": change.caller.name}
+    await change.change_asset(now, **cleared, **nothing)
     await change.tell(EventType.ASSET_REVIVED, now)
 
 
@@ -374,7 +378,7 @@ def _superseded(asset: GeospatialAsset, version: AssetVersion, now: datetime) ->
             "outputs": {name: value for name, value in outputs.items() if value is not None},
             "approval_state": version.approval_state,
             "clearance_state": asset.clearance_state,
-            "reviewer": version.reviewer,
+            **{name: getattr(version, name) for name in LOGGED},
             "created_at": version.processing_started_at or version.created_at,
             "superseded_at": now,
         }

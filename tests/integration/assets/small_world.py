@@ -31,6 +31,7 @@ from graticule.repositories.requests import RequestRepository
 PLATFORMS = ("ddh", "arcgis", "geonode")
 WORDS = ("river", "riverbed", "lake", "alpine", "north")
 ASSETS = 36
+STORED = [state for state in ApprovalState if state is not ApprovalState.FAILED]  # which is derived
 
 
 @dataclass
@@ -145,7 +146,7 @@ def _asset(asset_id: AssetId, number: int, chance: random.Random) -> GeospatialA
 
 
 def _version(asset_id: AssetId, ordinal: int, chance: random.Random) -> AssetVersion:
-    approval = ApprovalState.APPROVED if ordinal < 2 else chance.choice(list(ApprovalState))
+    approval = ApprovalState.APPROVED if ordinal < 2 else chance.choice(STORED)
     processing = chance.choice(list(ProcessingState))
     changes: dict[str, Any] = {"approval_state": approval, "processing_state": processing}
     if approval is not ApprovalState.PENDING_REVIEW:

@@ -22,7 +22,7 @@ from graticule.repositories.database import Connection
 from graticule.repositories.requests import RequestRepository
 
 QUEUED, PROCESSING, COMPLETED, FAILED = ProcessingState
-PENDING, APPROVED, REJECTED = ApprovalState
+PENDING, APPROVED, REJECTED, _ = ApprovalState
 AT_REST = (COMPLETED, FAILED)
 REVIEWED: dict[str, Any] = {"reviewer": "r", "reviewed_at": NOW}
 BY_APPROVAL: dict[ApprovalState, dict[str, Any]] = {
@@ -47,7 +47,7 @@ MOVES: dict[str, tuple[Move, Callable[[ProcessingState, ApprovalState], bool]]] 
     ),
     "reject": (
         lambda versions, version: versions.reject(version, "clouds", "me", LATER),
-        lambda processing, approval: processing in AT_REST and approval is PENDING,
+        lambda processing, approval: processing is COMPLETED and approval is PENDING,
     ),
     "revoke": (
         lambda versions, version: versions.revoke(version, "old", "me", LATER),
@@ -73,7 +73,7 @@ MOVES: dict[str, tuple[Move, Callable[[ProcessingState, ApprovalState], bool]]] 
 async def test_a_version_is_moved_exactly_where_the_rules_let_it(with_job: Connection, name: str) -> None:
     versions = AssetVersionRepository(with_job)
     move, allows = MOVES[name]
-    states = [*product(ProcessingState, ApprovalState, (False, True))]
+    states = [*product(ProcessingState, BY_APPROVAL, (False, True))]
     await AssetRepository(with_job).insert_many([rows.asset(f"{number:032x}") for number in range(len(states))])
     for number, (processing, approval, is_deleted) in enumerate(states):
         given = {**BY_APPROVAL[approval], **({"deleted_at": NOW, "deleted_by": "x"} if is_deleted else {})}

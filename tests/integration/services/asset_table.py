@@ -16,7 +16,7 @@ from graticule.core.states import ApprovalState, ClearanceState, ProcessingState
 NOW: Final = datetime(2026, 3, 14, 15, 9, 26, tzinfo=UTC)
 QUEUED, PROCESSING, COMPLETED, FAILED = ProcessingState
 UNDER_WAY: Final = (QUEUED, PROCESSING)
-PENDING, APPROVED, REJECTED = ApprovalState
+PENDING, APPROVED, REJECTED, _ = ApprovalState
 REVOKED: Final = "revoked"
 UNCLEARED, OUO, PUBLIC = ClearanceState
 
@@ -94,6 +94,8 @@ def _resubmission(state: State, *, overwrite: bool) -> str:
 def _new_label(state: State) -> str:
     if state.is_deleted:
         return "ok"
+    if state.approval == PENDING and state.processing is FAILED:
+        return "ok"  # nothing awaits a decision
     if state.approval != APPROVED:
         return "version_unresolved"
     # Its approval may be void when processing ends.
@@ -133,6 +135,8 @@ def _rejection(state: State) -> str:
         return "version_approved"
     if state.approval in {REJECTED, REVOKED}:
         return "version_rejected"
+    if state.processing is FAILED:
+        return "not_processed"
     return "version_processing" if state.processing in UNDER_WAY else "ok"
 
 

@@ -298,7 +298,7 @@ class Desk:
 
     async def _check_version(self, version: AssetVersion, jobs: Sequence[Job]) -> None:
         own = {job.job_id: job for job in jobs if job.version_ordinal == version.version_ordinal}
-        assert version.job_count == len(own)
+        assert version.job_count == len([job for job in own.values() if job.purpose is JobPurpose.PROCESS])
         assert version.current_job_id is not None
         job = own[version.current_job_id]
         assert job.purpose is JobPurpose.PROCESS
@@ -312,7 +312,8 @@ class Desk:
 
 
 def awaits_first_approval(version: AssetVersion) -> bool:
-    return version.approved_revision is None and version.revoked_at is None
+    is_failed = version.approval_state is ApprovalState.FAILED
+    return version.approved_revision is None and version.revoked_at is None and not is_failed
 
 
 def code_of(error: BaseException) -> str:

@@ -45,7 +45,7 @@ async def test_public_starts_an_export_of_the_approved_outputs_and_its_result_is
     assert told(job, "asset_id", "version_ordinal", "revision", "data_type") == (receipt.asset_id, 0, 1, "raster")
     assert told(job, "blob_path", "stac_item_id", "stac_collection_id") == ("silver/v0/r1/cog.tif", "v0/r1", "c")
     version = await desk.version(receipt.asset_id)
-    assert (version.external_blob_path, version.export_run_id, version.job_count) == (None, None, 2)
+    assert (version.external_blob_path, version.export_run_id, version.job_count) == (None, None, 1)
     assert version.current_job_id == receipt.job_id, "an export is no processing"
     await desk.finish(job.job_id, {"external_blob_path": "public/cog.tif", "export_run_id": "run-7"})
     version = await desk.version(receipt.asset_id)

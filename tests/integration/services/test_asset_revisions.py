@@ -1,10 +1,11 @@
 """What a new revision, a decision and a removal mean for what is in service: rule by rule."""
 
 import contextlib
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.integration.services.desk import Desk, code_of
+from tests.integration.services.desk import RITA, Desk, code_of
 
 from graticule.core.errors import NotFound, Refused
 from graticule.core.models.engine import JobPurpose
@@ -307,15 +308,45 @@ async def test_approving_what_is_approved_changes_only_the_clearance(desk: Desk)
     assert (await desk.history(asset_id))[-2:] == ["approved", "clearance_changed"]
 
 
-async def test_a_clearance_keeps_who_and_when_and_forgets_the_public_with_it(desk: Desk) -> None:
-    asset_id = await desk.approved(level="public")
-    asset = await desk.asset(asset_id)
-    assert (asset.made_public_by, asset.cleared_by) == ("rita", "rita")
-    assert asset.made_public_at == asset.cleared_at
+async def test_the_first_clearance_and_publication_are_kept_and_the_last_change_stands_beside_them(desk: Desk) -> None:
+    asset_id = await desk.approved(level="ouo")
+    cleared = await desk.asset(asset_id)
+    assert (cleared.made_public_at, cleared.clearance_changed_at) == (None, cleared.cleared_at)
+    desk.caller = replace(RITA, name="paul")
+    await desk.clear(asset_id, "public")
+    public = await desk.asset(asset_id)
+    assert (public.made_public_by, public.clearance_changed_at) == ("paul", public.made_public_at)
+    desk.caller = RITA
     await desk.clear(asset_id, "ouo")
-    asset = await desk.asset(asset_id)
-    assert (asset.clearance_state, asset.made_public_at, asset.made_public_by) == (ClearanceState.OUO, None, None)
-    assert asset.cleared_by == "rita"
+    lowered = await desk.asset(asset_id)
+    await desk.clear(asset_id, "public")
+    again = await desk.asset(asset_id)
+    for asset in (lowered, again):
+        assert (asset.cleared_at, asset.cleared_by) == (cleared.cleared_at, "rita")
+        assert (asset.made_public_at, asset.made_public_by) == (public.made_public_at, "paul")
+        assert asset.clearance_changed_by == "rita"
+    times = [each.clearance_changed_at for each in (cleared, public, lowered, again)]
+    assert times == sorted({*times})
+
+
+async def test_an_older_release_cannot_overwrite_the_first_times(desk: Desk) -> None:
+    asset_id = await desk.approved(level="public")
+    before = await desk.asset(asset_id)
+    await desk.execute(
+        "UPDATE dagapp.geospatial_assets SET clearance_state = 'ouo', cleared_at = now(), cleared_by = 'olga',"
+        " made_public_at = NULL, made_public_by = NULL, updated_at = now() WHERE asset_id = %s",
+        asset_id,
+    )
+    after = await desk.asset(asset_id)
+    kept = {"cleared_at", "cleared_by", "made_public_at", "made_public_by"}
+    assert after.model_dump(include=kept) == before.model_dump(include=kept)
+    assert (after.clearance_changed_by, after.clearance_changed_at) == ("olga", after.updated_at)
+
+
+async def test_an_older_release_cannot_count_an_export_as_an_attempt(desk: Desk) -> None:
+    asset_id = await desk.exported()
+    await desk.execute("UPDATE dagapp.asset_versions SET job_count = job_count + 1 WHERE asset_id = %s", asset_id)
+    assert (await desk.version(asset_id)).job_count == 1
 
 
 async def test_who_names_no_version_means_the_one_that_the_deed_suits(desk: Desk) -> None:
@@ -339,7 +370,9 @@ async def test_an_unpublished_asset_keeps_its_rows_and_a_submission_revives_it(d
     assert (revived.asset_id, revived.version_ordinal, revived.revision) == (asset_id, 2, 1)
     asset = await desk.asset(asset_id)
     assert (asset.clearance_state, asset.deleted_at, asset.deleted_by) == (ClearanceState.UNCLEARED, None, None)
-    assert (asset.cleared_at, asset.made_public_at, asset.latest_approved_version_ordinal) == (None, None, None)
+    assert asset.latest_approved_version_ordinal is None
+    first = {"cleared_at", "cleared_by", "made_public_at", "made_public_by"}
+    assert asset.model_dump(include=first) == removed.asset.model_dump(include=first)
     assert [version.version_label for version in await desk.versions(asset_id)] == ["V1", "V2", "V1"]
     await desk.process(revived, "c")
     assert (await desk.approve(asset_id)).asset.latest_approved_version_ordinal == 2

@@ -183,5 +183,5 @@ async def test_a_revision_is_only_ever_added(table: Desk) -> None:
 
 
 def test_the_states_are_those_of_the_design() -> None:
-    assert [*ApprovalState] == ["pending_review", "approved", "rejected"]
+    assert [*ApprovalState] == ["pending_review", "approved", "rejected", "failed"]
     assert [*ClearanceState] == ["uncleared", "ouo", "public"]
