@@ -1,14 +1,14 @@
 """Assets, versions and what happened to them, as lines of text."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from graticule.cli.asking import local_time, print_models
 from graticule.cli.console import done, out, print_columns, say, warn
 from graticule.cli.refs import told_refs
 from graticule.core.asset_views import StaffAsset
-from graticule.core.exchange import AssetChange, PlatformStatus
+from graticule.core.exchange import AssetChange, CopyState, PlatformStatus
 from graticule.core.models import AssetVersion, Event
-from graticule.core.states import ApprovalState
+from graticule.core.states import ApprovalState, RequestStatus
 
 
 def print_assets(assets: Sequence[StaffAsset], as_json: bool) -> None:
@@ -100,6 +100,24 @@ def _decided(version: AssetVersion) -> str:
     return f", revision {revision}," if is_decided else ""
 
 
+def _status_details(status: PlatformStatus) -> Iterator[str]:
+    if status.superseded_by:
+        following = status.superseded_by
+        yield f"Superseded by revision {following.revision}, request {following.request_id}."
+    if status.decision:
+        decision = status.decision
+        who = f" by {decision.by}" if decision.by else ""
+        when = f" {local_time(decision.at)}" if decision.at else ""
+        yield f"{decision.state.value.capitalize()}{who}{when}." + (f" Note: {decision.note}" if decision.note else "")
+    if status.clearance_requested and status.decision is None:
+        yield f"The submission proposes the clearance {status.clearance_requested}."
+    if status.export.state is not CopyState.NONE:
+        yield f"Copy for the public: {status.export.state}."
+    if status.in_service:
+        served = status.in_service
+        yield f"In service: version {served.ordinal} ({served.label}), revision {served.revision}."
+
+
 def print_status(status: PlatformStatus) -> None:
     """Print how a request stands."""
     version = status.version
@@ -107,9 +125,14 @@ def print_status(status: PlatformStatus) -> None:
     told = f"{status.processing_state}, {status.approval_state}, {status.clearance_state}"
     revision = f"revision {version.revision}"
     out.print(f"Version {version.ordinal} ({version.label}), {revision}, of {status.asset_id}: {told}.", soft_wrap=True)
+    for line in _status_details(status):
+        out.print(line, soft_wrap=True)
     if status.eta:
         out.print(f"It will probably be done at {local_time(status.eta)}.")
     for name, address in status.service_urls.items():
         out.print(f"{name}: {address}", soft_wrap=True)
-    if status.error:
-        out.print(status.error, soft_wrap=True)
+    if status.state_reason or status.error:
+        out.print(status.error or status.state_reason, soft_wrap=True)
+    if status.status is RequestStatus.FAILED and status.superseded_by is None and status.removed_at is None:
+        retry = f"graticule asset retry {status.asset_id} --version {version.ordinal}"
+        say(f"To process it again as it is: `{retry}`. A corrected file: `graticule asset submit … --overwrite`.")

@@ -38,6 +38,7 @@ Expected = Annotated[
     typer.Option("--expect", min=1, help="The asset's `version` that you have seen; refused if it changed since."),
 ]
 ReasonOption = Annotated[str, typer.Option("--reason", "-r", help="Why; it is kept, and partners see it.")]
+NoteOption = Annotated[str | None, typer.Option("--note", help="What you add; it is kept, and partners see it.")]
 ClearanceOption = Annotated[Clearance, typer.Option("--clearance", "-c", help="Who may see it.")]
 
 
@@ -216,6 +217,7 @@ def approve(
     clearance: ClearanceOption,
     version: Version = None,
     revision: RevisionOption = None,
+    note: NoteOption = None,
     expected: Expected = None,
     server: ServerAddress = None,
     as_json: AsJson = False,
@@ -225,7 +227,13 @@ def approve(
     from graticule.core.exchange import Approval
 
     seen = _seen(server, asset, version, revision)
-    given = {"clearance_level": clearance, "version_ordinal": version, "revision": seen, "expected_version": expected}
+    given = {
+        "clearance_level": clearance,
+        "version_ordinal": version,
+        "revision": seen,
+        "note": note,
+        "expected_version": expected,
+    }
     _change(server, calls.approve(asset, asked(Approval, given)), as_json)
 
 
@@ -236,6 +244,7 @@ def reject(
     reason: ReasonOption,
     version: Version = None,
     revision: RevisionOption = None,
+    note: NoteOption = None,
     expected: Expected = None,
     server: ServerAddress = None,
     as_json: AsJson = False,
@@ -245,7 +254,7 @@ def reject(
     from graticule.core.exchange import Rejection
 
     seen = _seen(server, asset, version, revision)
-    given = {"reason": reason, "version_ordinal": version, "revision": seen, "expected_version": expected}
+    given = {"reason": reason, "version_ordinal": version, "revision": seen, "note": note, "expected_version": expected}
     _change(server, calls.reject(asset, asked(Rejection, given)), as_json)
 
 
@@ -256,6 +265,7 @@ def revoke(
     reason: ReasonOption,
     version: Version = None,
     revision: RevisionOption = None,
+    note: NoteOption = None,
     expected: Expected = None,
     server: ServerAddress = None,
     as_json: AsJson = False,
@@ -265,7 +275,7 @@ def revoke(
     from graticule.core.exchange import Revocation
 
     seen = _seen(server, asset, version, revision, is_served=True)
-    given = {"reason": reason, "version_ordinal": version, "revision": seen, "expected_version": expected}
+    given = {"reason": reason, "version_ordinal": version, "revision": seen, "note": note, "expected_version": expected}
     _change(server, calls.revoke(asset, asked(Revocation, given)), as_json)
 
 

@@ -76,7 +76,10 @@ def stuck(
 
 @app.command()
 def failed(limit: Limit = 50, server: ServerAddress = None, as_json: AsJson = False) -> None:
-    """List versions that failed and need attention, newest first; `graticule asset retry` tries one again."""
+    """List versions that need attention, newest first: processing, an export or a withdrawal failed.
+
+    `graticule asset retry` processes a version again; `graticule job retry` continues an export or a withdrawal.
+    """
     from graticule.client import calls
 
     found = ask_all(server, calls.list_failed(limit=page_size(limit)), limit)
@@ -85,8 +88,11 @@ def failed(limit: Limit = 50, server: ServerAddress = None, as_json: AsJson = Fa
     elif not found:
         say("Nothing has failed.")
     else:
-        heads = (*VERSION, "failed", "job", "error")
-        rows = [(*_version(each), local_time(each.failed_at), _job(each), each.error or "") for each in found]
+        heads = (*VERSION, "what", "failed", "job", "error")
+        rows = [
+            (*_version(each), each.purpose, local_time(each.failed_at), each.job_id or "", each.error or "")
+            for each in found
+        ]
         print_columns(heads, rows)
 
 

@@ -40,9 +40,9 @@ PARTNER_EVENTS: Final[Mapping[EventType, frozenset[str]]] = {
     EventType.ASSET_PROCESSING_STARTED: frozenset({"revision", "request_id"}),
     EventType.ASSET_PROCESSING_COMPLETED: frozenset({"revision", "request_id"}),
     EventType.ASSET_PROCESSING_FAILED: frozenset({"revision", "request_id", "reason"}),
-    EventType.ASSET_APPROVED: frozenset({"revision", "clearance_state"}),
-    EventType.ASSET_REJECTED: frozenset({"revision", "reason"}),
-    EventType.ASSET_REVOKED: frozenset({"revision", "reason"}),
+    EventType.ASSET_APPROVED: frozenset({"revision", "clearance_state", "note"}),
+    EventType.ASSET_REJECTED: frozenset({"revision", "reason", "note"}),
+    EventType.ASSET_REVOKED: frozenset({"revision", "reason", "note"}),
     EventType.ASSET_CLEARANCE_CHANGED: frozenset({"clearance_state"}),
     EventType.ASSET_URL_MODE_CHANGED: frozenset({"url_mode"}),
     EventType.ASSET_METADATA_CHANGED: frozenset(),
@@ -102,6 +102,7 @@ class WaitingVersion(View):
     output_hash: str | None
     title: str | None = Field(description="Of its description, if it has one.")
     submitted_by: str | None = Field(description="Who sent it last, as far as that is known.")
+    clearance_requested: ClearanceState | None = Field(description="What the submission proposed.")
     waiting_since: datetime = Field(description="When its processing completed.")
 
 
@@ -117,7 +118,7 @@ class OperatorStatus(PlatformStatus):
 
     job_id: JobId | None
     workflow_id: WorkflowId | None
-    job_count: int = Field(description="How many jobs this version has had.")
+    job_count: int = Field(description="How many jobs have processed this version.")
     retry_count: int = Field(description="How often this request was retried.")
     current_nodes: list[NodeId] = Field(description="The nodes of the job that are under way.")
 

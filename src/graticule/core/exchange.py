@@ -5,6 +5,7 @@ The orchestrator, the gateway and the client library share these. What only staf
 
 from collections.abc import Mapping
 from datetime import datetime
+from enum import StrEnum
 from typing import Annotated, Any, Final, Self
 from uuid import UUID
 
@@ -54,6 +55,11 @@ Reason = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=2000, pattern=r"^[^\x00]*$"),
     Field(examples=["Clouds cover a third of it."]),
+]
+Note = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=2000, pattern=r"^[^\x00]*$"),
+    Field(description="What the reviewer adds; the partner reads it.", examples=["Please mask the clouds."]),
 ]
 Ordinal = Annotated[int, Field(ge=0, lt=2**31, examples=[1])]
 Revision = Annotated[int, Field(ge=1, lt=2**31, examples=[2])]
@@ -184,18 +190,21 @@ class Approval(Decision, WithClearanceLevel):
     """Let a version be seen, at a clearance."""
 
     clearance_level: ClearanceLevel = Field(description="Who may see it; `access_level` is another name of it.")
+    note: Note | None = None
 
 
 class Rejection(Decision):
     """Refuse a version, with the reason."""
 
     reason: Reason
+    note: Note | None = None
 
 
 class Revocation(Decision):
     """Take an approved version out of service, with the reason."""
 
     reason: Reason
+    note: Note | None = None
 
 
 class Reprocessing(VersionChange):
@@ -238,6 +247,49 @@ class AssetChange(BaseModel):
     job_id: JobId | None = Field(None, description="The job that carries the change out in the services.")
 
 
+class DecisionState(StrEnum):
+    """What a reviewer decided."""
+
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    REVOKED = "revoked"
+
+
+class ReviewOutcome(BaseModel):
+    """What a reviewer decided on a revision."""
+
+    state: DecisionState
+    by: str | None = Field(None, description="Who decided; only staff see it.")
+    at: datetime | None = Field(None, description="Null where an older release did not keep it.")
+    reason: str | None = None
+    note: str | None = Field(None, description="What the reviewer added.")
+
+
+class CopyState(StrEnum):
+    """How the copy of a revision for the public stands."""
+
+    NONE = "none"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    WITHDRAWN = "withdrawn"
+
+
+class PublicCopy(BaseModel):
+    """The copy of a revision for the public."""
+
+    state: CopyState = CopyState.NONE
+    error: str | None = None
+    at: datetime | None = Field(None, description="When it came to stand so.")
+
+
+class SupersedingRequest(BaseModel):
+    """The request whose revision took the place of another."""
+
+    request_id: UUID
+    revision: int
+
+
 class VersionInBrief(BaseModel):
     """Which version, in the partner's word and in ours."""
 
@@ -247,18 +299,37 @@ class VersionInBrief(BaseModel):
 
 
 class PlatformStatus(BaseModel):
-    """How a request stands, in the words of a partner: nothing internal."""
+    """How a request stands, in the words of a partner: nothing internal.
+
+    It is about the revision that the request made, also after a newer one has taken its place.
+    """
 
     request_id: UUID
     asset_id: AssetKey
+    data_type: DataType
     status: RequestStatus
+    state_reason: str | None = Field(None, description="Why it stands so: a failure, a decision, a newer revision.")
+    next_step: str | None = Field(None, description="What to do after a failure or a rejection.")
     progress: float = Field(ge=0, le=100, description="Percent.")
     eta: datetime | None = Field(None, description="When processing will probably end; null when it has, or unknown.")
     version: VersionInBrief
+    superseded_by: SupersedingRequest | None = Field(None, description="The request that made the next revision.")
     processing_state: ProcessingState
     approval_state: ApprovalState
+    decision: ReviewOutcome | None = Field(None, description="The reviewer's decision on this revision.")
     clearance_state: ClearanceState
-    service_urls: dict[str, str] = Field(default_factory=dict, description="Where an approved version is served.")
+    clearance_requested: ClearanceState | None = Field(None, description="What the submission proposed.")
+    export: PublicCopy = Field(description="The copy of this revision for the public.")
+    in_service: VersionInBrief | None = Field(None, description="What `service_urls` reach.")
+    service_urls: dict[str, str] = Field(default_factory=dict, description="Where it is served now.")
+    accepted_at: datetime
+    processing_started_at: datetime | None = None
+    processing_completed_at: datetime | None = Field(None, description="When processing ended, well or not.")
+    reviewed_at: datetime | None = None
+    made_public_at: datetime | None = Field(None, description="When the asset became public first.")
+    exported_at: datetime | None = Field(None, description="When the copy for the public was complete.")
+    superseded_at: datetime | None = None
+    withdrawn_at: datetime | None = Field(None, description="When its approval was revoked.")
     removed_at: datetime | None = Field(None, description="When the version, or its asset, left all services.")
     error: str | None = None
     validation: ValidationReport | None = Field(None, description="What was found in the file that was sent.")

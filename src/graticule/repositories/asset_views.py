@@ -10,6 +10,7 @@ from psycopg.types.json import Jsonb
 from pydantic import BaseModel
 
 from graticule.core.asset_views import StaffAsset, WaitingVersion
+from graticule.core.exchange import SupersedingRequest
 from graticule.core.ids import AssetId, JobId, PlatformId
 from graticule.core.models import AssetRevision, AssetVersion, Event, GeospatialAsset, PlatformRequest
 from graticule.core.models.engine import EventType
@@ -91,12 +92,27 @@ class RequestFilter:
     status: RequestStatus | None = None
 
 
+class Publication(BaseModel):
+    """The end of a job that made or removed copies for the public."""
+
+    job_id: JobId
+    event_type: EventType
+    revision: int | None
+    at: datetime
+
+
 class RequestInFull(BaseModel):
     """A work order with the version and the asset that it is for, all from one moment."""
 
     request: PlatformRequest
     version: AssetVersion
     asset: GeospatialAsset
+    superseded: AssetRevision | None  # its own revision, once a newer one has taken its place
+    superseded_by: SupersedingRequest | None
+    decision: Event | None  # the last one on this revision, or on one before it
+    latest: AssetVersion | None  # the latest version in service
+    publications: list[Publication]  # in the order of their jobs
+    exporting_since: datetime | None
 
 
 class AssetViews(Views):

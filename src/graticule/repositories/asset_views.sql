@@ -174,15 +174,16 @@ LIMIT %(limit)s;
 
 -- name: versions_that_wait
 -- For a decision, the longest first.
-SELECT asset.asset_id, platform_id, platform_refs, data_type, clearance_state, latest_approved_version_ordinal,
-       asset.version AS asset_version, version.version_ordinal, version_label, revision, approved_revision, bbox,
+SELECT asset.asset_id, asset.platform_id, platform_refs, data_type, clearance_state, latest_approved_version_ordinal,
+       asset.version AS asset_version, version.version_ordinal, version_label, version.revision, approved_revision, bbox,
        validation, content_hash, output_hash, layer.title,
-       (SELECT submitted_by FROM dagapp.platform_requests WHERE request_id = version.last_request_id) AS submitted_by,
+       request.submitted_by, request.request_body -> 'submission' ->> 'clearance_level' AS clearance_requested,
        coalesce(processing_completed_at, version.updated_at) AS waiting_since
 FROM dagapp.asset_versions AS version
 JOIN dagapp.geospatial_assets AS asset USING (asset_id)
 LEFT JOIN dagapp.layer_metadata AS layer
     ON layer.asset_id = version.asset_id AND layer.version_ordinal = version.version_ordinal
+LEFT JOIN dagapp.platform_requests AS request ON request.request_id = version.last_request_id
 WHERE approval_state = 'pending_review' AND processing_state = 'completed'
   AND version.deleted_at IS NULL AND asset.deleted_at IS NULL
   AND (coalesce(processing_completed_at, version.updated_at), version.asset_id, version.version_ordinal)
@@ -230,8 +231,46 @@ SELECT * FROM dagapp.platform_requests WHERE job_id = %(job_id)s;
 SELECT * FROM dagapp.platform_requests WHERE request_id = %(request_id)s;
 
 -- name: request_with_version_and_asset
--- All from one moment: a request never seems to have ended while its version is under way.
-SELECT to_jsonb(request) AS request, to_jsonb(of_asset) AS version, to_jsonb(asset) AS asset
+-- All from one moment: a request never seems to have ended while its version is under way. A decision is kept by events
+-- with the revision that it was about. Whatever was made public or withdrawn is in events, too; what is under way, in
+-- jobs. Ids of jobs grow with time.
+SELECT to_jsonb(request) AS request, to_jsonb(of_asset) AS version, to_jsonb(asset) AS asset,
+       (SELECT to_jsonb(logged) FROM dagapp.asset_revisions AS logged
+        WHERE logged.asset_id = request.asset_id AND logged.version_ordinal = request.version_ordinal
+          AND logged.revision = request.revision) AS superseded,
+       (SELECT jsonb_build_object('request_id', next.request_id, 'revision', next.revision)
+        FROM dagapp.platform_requests AS next
+        WHERE next.asset_id = request.asset_id AND next.version_ordinal = request.version_ordinal
+          AND next.revision > request.revision
+        ORDER BY next.revision LIMIT 1) AS superseded_by,
+       (SELECT to_jsonb(decided) FROM dagapp.dag_job_events AS decided
+        WHERE decided.asset_id = request.asset_id AND decided.version_ordinal = request.version_ordinal
+          AND decided.event_type IN ('asset_approved', 'asset_rejected', 'asset_revoked')
+          AND (decided.data ->> 'revision')::int <= request.revision
+        ORDER BY decided.event_id DESC LIMIT 1) AS decision,
+       (SELECT to_jsonb(latest) FROM dagapp.asset_versions AS latest
+        WHERE latest.asset_id = request.asset_id
+          AND latest.version_ordinal = asset.latest_approved_version_ordinal) AS latest,
+       coalesce((
+           SELECT jsonb_agg(outcome.* ORDER BY outcome.job_id, outcome.event_id)
+           FROM (
+               SELECT event.event_id, event.job_id, event.event_type, event.created_at AS at,
+                      coalesce((event.data ->> 'revision')::int, (job.input_params ->> 'revision')::int) AS revision
+               FROM dagapp.dag_job_events AS event
+               LEFT JOIN dagapp.dag_jobs AS job ON job.job_id = event.job_id
+               WHERE event.asset_id = request.asset_id
+                 AND (event.version_ordinal = request.version_ordinal
+                      AND event.event_type IN ('asset_export_completed', 'asset_export_failed',
+                                               'asset_reversal_completed', 'asset_reversal_failed')
+                      OR event.event_type IN ('asset_unpublish_completed', 'asset_unpublish_failed'))
+               ORDER BY event.job_id DESC, event.event_id DESC
+               LIMIT 100
+           ) AS outcome
+       ), '[]') AS publications,
+       (SELECT min(created_at) FROM dagapp.dag_jobs AS job
+        WHERE job.asset_id = request.asset_id AND job.version_ordinal = request.version_ordinal
+          AND job.purpose = 'export' AND job.status IN ('pending', 'running') AND job.cancel_requested_at IS NULL
+          AND (job.input_params ->> 'revision')::int = request.revision) AS exporting_since
 FROM dagapp.platform_requests AS request
 JOIN dagapp.asset_versions AS of_asset USING (asset_id, version_ordinal)
 JOIN dagapp.geospatial_assets AS asset USING (asset_id)

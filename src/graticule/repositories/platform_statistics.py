@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, Field
 
 from graticule.core.ids import AssetId, JobId, WorkflowId
+from graticule.core.models.engine import JobPurpose
 from graticule.core.models.fields import JsonObject
 from graticule.core.states import ProcessingState
 from graticule.repositories.operations import Durations
@@ -27,7 +28,7 @@ class VersionAtHand(BaseModel):
     revision: int
     workflow_id: WorkflowId | None
     current_job_id: JobId | None
-    job_count: int = Field(description="How many jobs this version has had.")
+    job_count: int = Field(description="How many jobs have processed this version.")
 
 
 class StuckVersion(VersionAtHand):
@@ -40,8 +41,10 @@ class StuckVersion(VersionAtHand):
 
 
 class FailedVersion(VersionAtHand):
-    """A version whose processing failed, and that nobody has taken up again."""
+    """A version whose processing, export or withdrawal failed, and that nobody has taken up again."""
 
+    purpose: JobPurpose = Field(description="What failed.")
+    job_id: JobId | None = Field(description="The job that failed.")
     failed_at: datetime
     error: str | None
     retry_count: int = Field(description="How often its last request was retried.")

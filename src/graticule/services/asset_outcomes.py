@@ -104,7 +104,11 @@ def export_events(job: DecidedJob) -> Iterator[Row]:
         event_type=failed if error else done,
         asset_id=job.work.asset_id,
         version_ordinal=job.work.version_ordinal,
-        data={"error": error} if error else {},
+        data={
+            name: value
+            for name, value in (("revision", job.state.input_params.get("revision")), ("error", error))
+            if value is not None
+        },
     )
 
 

@@ -10,23 +10,21 @@ from datetime import datetime
 from typing import Final, TypeVar
 from uuid import UUID
 
-from graticule.core.asset_views import PARTNER_EVENTS, OperatorStatus, ServedVersion, StaffAsset, WaitingVersion
+from graticule.core.asset_views import PARTNER_EVENTS, ServedVersion, StaffAsset, WaitingVersion
 from graticule.core.errors import InvalidInput, NotFound
-from graticule.core.exchange import PlatformStatus, VersionInBrief
+from graticule.core.exchange import PlatformStatus
 from graticule.core.ids import AssetId, JobId, PlatformId
 from graticule.core.models import AssetRevision, AssetVersion, Event, PlatformRequest
 from graticule.core.permissions import Caller, Deed
-from graticule.core.states import RequestStatus
-from graticule.core.validation import ValidationReport
 from graticule.repositories.asset_views import AssetFilter, AssetViews, RequestFilter, RequestInFull
 from graticule.repositories.database import Database
 from graticule.repositories.job_views import JobViews
-from graticule.services.job_reading import Progress, progress_of
+from graticule.services.job_reading import progress_of
+from graticule.services.request_status import RequestStatusView
 from graticule.services.reviewed_revisions import processed_by
 from graticule.services.service_addresses import ServiceAddresses
 
 LENGTH_OF_UUID: Final = 36
-UNDER_WAY: Final = frozenset({RequestStatus.ACCEPTED, RequestStatus.PROCESSING})
 NOWHERE: Final = ServiceAddresses()
 
 F = TypeVar("F", AssetFilter, RequestFilter)
@@ -130,7 +128,8 @@ class AssetReader:
                 raise NotFound(f"There is no request or asset {key}.")
             job_id = found.request.job_id or found.version.current_job_id
             counters = await JobViews(connection).counters(job_id) if job_id else []
-        return _status(found, progress_of(counters), self._database.now(), caller, addresses)
+        progress, of_asset = progress_of(counters), key == found.request.asset_id
+        return RequestStatusView(found, progress, addresses, self._database.now(), of_asset=of_asset).document(caller)
 
     async def target(
         self, asset_id: AssetId | None, request_id: UUID | None, caller: Caller, *, job_id: JobId | None = None
@@ -224,47 +223,3 @@ def _as_uuid(key: str) -> UUID | None:
         return UUID(key) if len(key) == LENGTH_OF_UUID else None
     except ValueError:
         return None
-
-
-def _status(
-    found: RequestInFull, progress: Progress, now: datetime, caller: Caller, addresses: ServiceAddresses
-) -> PlatformStatus:
-    request, version, asset = found.request, found.version, found.asset
-    status = PlatformStatus(
-        request_id=request.request_id,
-        asset_id=request.asset_id,
-        status=request.status,
-        progress=100 if request.status is RequestStatus.COMPLETED else progress.percent,
-        eta=_eta(found, now),
-        version=VersionInBrief(ordinal=version.version_ordinal, label=version.version_label, revision=request.revision),
-        processing_state=version.processing_state,
-        approval_state=version.approval_state,
-        clearance_state=asset.clearance_state,
-        service_urls=addresses.of_version(asset, version),
-        removed_at=asset.deleted_at or version.deleted_at,
-        error=request.last_error,
-        validation=ValidationReport.read(version.validation),
-    )
-    if not caller.may(Deed.OPERATE):
-        return status
-    return OperatorStatus(
-        **{**dict(status), "error": _error(found)},
-        job_id=request.job_id or version.current_job_id,
-        workflow_id=version.workflow_id,
-        job_count=version.job_count,
-        retry_count=request.retry_count,
-        current_nodes=progress.current,
-    )
-
-
-def _eta(found: RequestInFull, now: datetime) -> datetime | None:
-    """Give when the request will probably have ended; a time that has passed tells nothing."""
-    eta = found.version.estimated_completion_at
-    return eta if found.request.status in UNDER_WAY and eta is not None and eta > now else None
-
-
-def _error(found: RequestInFull) -> str | None:
-    """Give all that is known of what went wrong; what another request made of the version since is not this one's."""
-    if found.version.last_request_id in {None, found.request.request_id}:
-        return found.version.last_error or found.request.last_error
-    return found.request.last_error

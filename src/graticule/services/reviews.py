@@ -72,6 +72,7 @@ class ReviewService:
                 clearance_before=before,
                 clearance_state=asked.clearance_level,
                 reviewer_named=_reviewer_named(asked, caller),
+                note=asked.note,
             )
             job_id = await self._follow_clearance(change, before, version, now)
             return _answer(change, version, warning=cleared.warning, job_id=job_id)
@@ -99,6 +100,7 @@ class ReviewService:
                 revision=version.revision,
                 reason=asked.reason,
                 reviewer_named=_reviewer_named(asked, caller),
+                note=asked.note,
             )
             return _answer(change, version)
 
@@ -124,6 +126,7 @@ class ReviewService:
                 revision=before.approved_revision,
                 reason=asked.reason,
                 reviewer_named=_reviewer_named(asked, caller),
+                note=asked.note,
             )
             await layer_catalog.follow(change, now)
             job_id = await self._withdraw(change, before, now)

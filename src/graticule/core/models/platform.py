@@ -220,8 +220,9 @@ class AssetVersion(Reviewable, Row):
             Index(
                 ("asset_id",),
                 unique=True,
-                where="(approval_state = 'rejected' OR approval_state = 'pending_review' AND processing_state <> 'failed')"
-                " AND deleted_at IS NULL AND revoked_at IS NULL AND approved_revision IS NULL",
+                where="(approval_state = 'rejected' OR approval_state = 'pending_review'"
+                " AND processing_state <> 'failed') AND deleted_at IS NULL AND revoked_at IS NULL"
+                " AND approved_revision IS NULL",
                 name="asset_versions_one_unresolved",
                 comment="At most one version of an asset awaits its first approval. One that was in service before may"
                 " stand beside it: it was revoked, or a new revision of it turned out to be another content. So may"
