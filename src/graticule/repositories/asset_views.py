@@ -95,6 +95,7 @@ class RequestFilter:
 class Publication(BaseModel):
     """The end of a job that made or removed copies for the public."""
 
+    event_id: int
     job_id: JobId
     event_type: EventType
     revision: int | None
@@ -111,7 +112,7 @@ class RequestInFull(BaseModel):
     superseded_by: SupersedingRequest | None
     decision: Event | None  # the last one on this revision, or on one before it
     latest: AssetVersion | None  # the latest version in service
-    publications: list[Publication]  # in the order of their jobs
+    publications: list[Publication]  # the newest first
     exporting_since: datetime | None
 
 

@@ -252,7 +252,7 @@ SELECT to_jsonb(request) AS request, to_jsonb(of_asset) AS version, to_jsonb(ass
         WHERE latest.asset_id = request.asset_id
           AND latest.version_ordinal = asset.latest_approved_version_ordinal) AS latest,
        coalesce((
-           SELECT jsonb_agg(outcome.* ORDER BY outcome.job_id, outcome.event_id)
+           SELECT jsonb_agg(outcome.*)
            FROM (
                SELECT event.event_id, event.job_id, event.event_type, event.created_at AS at,
                       coalesce((event.data ->> 'revision')::int, (job.input_params ->> 'revision')::int) AS revision
@@ -263,7 +263,7 @@ SELECT to_jsonb(request) AS request, to_jsonb(of_asset) AS version, to_jsonb(ass
                       AND event.event_type IN ('asset_export_completed', 'asset_export_failed',
                                                'asset_reversal_completed', 'asset_reversal_failed')
                       OR event.event_type IN ('asset_unpublish_completed', 'asset_unpublish_failed'))
-               ORDER BY event.job_id DESC, event.event_id DESC
+               ORDER BY event.event_id DESC
                LIMIT 100
            ) AS outcome
        ), '[]') AS publications,

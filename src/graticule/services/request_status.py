@@ -226,11 +226,12 @@ def public_copy(found: RequestInFull) -> PublicCopy:
     if found.exporting_since is not None:
         return PublicCopy(state=CopyState.RUNNING, at=found.exporting_since)
     is_copied = found.version.exported_revision == revision
-    exports = [each for each in found.publications if each.event_type not in WITHDRAWALS and each.revision == revision]
+    publications = sorted(found.publications, key=lambda each: (each.job_id, each.event_id))
+    exports = [each for each in publications if each.event_type not in WITHDRAWALS and each.revision == revision]
     if not exports:
         return PublicCopy(state=CopyState.COMPLETED, at=found.version.first_exported_at) if is_copied else PublicCopy()
     last = exports[-1]
-    if withdrawals := [each for each in found.publications if _withdraws(each, last)]:
+    if withdrawals := [each for each in publications if _withdraws(each, last)]:
         return _withdrawn(withdrawals[-1])
     if last.event_type is EventType.ASSET_EXPORT_FAILED:
         return PublicCopy(state=CopyState.FAILED, error=NOT_COPIED, at=last.at)

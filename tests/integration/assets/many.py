@@ -74,9 +74,11 @@ FILL: tuple[LiteralString, ...] = (
     CROSS JOIN LATERAL (SELECT now() - n * interval '20 minutes' AS ended) AS made
     """,
     """
-    INSERT INTO dagapp.dag_job_events (event_type, asset_id, version_ordinal, actor)
-    SELECT (ARRAY['asset_created', 'asset_approved'])[which]::dagapp.event_type, md5(n::text), 0, 'rita'
-    FROM generate_series(%(assets)s - 2000, %(assets)s) AS n CROSS JOIN generate_series(1, 2) AS which
+    INSERT INTO dagapp.dag_job_events (event_type, asset_id, version_ordinal, actor, created_at)
+    SELECT (CASE WHEN which = 1 THEN 'asset_created' WHEN n %% 100 = 0 THEN 'asset_export_failed'
+            ELSE 'asset_approved' END)::dagapp.event_type, md5(n::text), 0, 'rita',
+           date_trunc('month', now()) + n %% 4 * interval '1 month'  -- in all partitions
+    FROM generate_series(%(assets)s - 4000, %(assets)s) AS n CROSS JOIN generate_series(1, 2) AS which
     """,
 )
 ANALYZE: LiteralString = (

@@ -85,6 +85,7 @@ async def test_an_item_tells_what_a_decision_needs(front: Front) -> None:
         "output_hash": "b" * 64,
         "title": "Roads",
         "submitted_by": "partner",
+        "clearance_requested": None,
         "waiting_since": "2026-03-01T12:00:00Z",
     }
     decision = {"asset_id": asset_id, "clearance_level": "ouo", "expected_version": item["asset_version"]}

@@ -14,7 +14,7 @@ from graticule.core.models.platform import DataType, UrlMode
 from graticule.core.states import ApprovalState, ClearanceState, ProcessingState
 
 QUEUED, PROCESSING, COMPLETED, FAILED = ProcessingState
-PENDING, APPROVED, REJECTED = ApprovalState
+PENDING, APPROVED, REJECTED, _ = ApprovalState
 UNCLEARED, OUO, PUBLIC = ClearanceState
 INTERNAL, EXTERNAL = Audience
 LATEST_ONLY, ALL_VERSIONS = UrlMode

@@ -84,7 +84,7 @@ async def test_failed_version_waits_while_a_newer_one_awaits_its_approval(desk: 
     for go_on in (
         lambda: desk.retry(receipt.asset_id, 0),
         lambda: desk.submit("V1", overwrite=True),
-        lambda: desk.bench.jobs.resume(receipt.job_id),  # type: ignore[arg-type]
+        lambda: desk.bench.jobs.resume(receipt.job_id),
     ):
         with pytest.raises(Refused) as refused:
             await go_on()

@@ -13,7 +13,16 @@ from tests.unit.cli.api import JOB_ID, FakeApi, event, job, page, problem, watch
 from tests.unit.cli.conftest import Result, assert_told_in_two_lines, run
 
 from graticule.core.asset_views import StaffAsset, VersionSummary
-from graticule.core.exchange import AssetChange, PlatformStatus, SubmissionReceipt, VersionInBrief
+from graticule.core.exchange import (
+    AssetChange,
+    CopyState,
+    Decision,
+    DecisionState,
+    PlatformStatus,
+    PublicCopy,
+    SubmissionReceipt,
+    VersionInBrief,
+)
 from graticule.core.models import AssetVersion, Event, Platform
 from graticule.core.models.engine import EventType
 from graticule.core.models.platform import DataType
@@ -380,19 +389,29 @@ def test_a_status_is_told_and_a_failed_one_ends_with_1(status: RequestStatus, co
     told = PlatformStatus(
         request_id=REQUEST_ID,
         asset_id=ASSET_ID,
+        data_type=DataType.RASTER,
         status=status,
         progress=100,
         version=VersionInBrief(ordinal=0, label="2026-03", revision=1),
         processing_state=ProcessingState.COMPLETED,
         approval_state=ApprovalState.APPROVED,
         clearance_state=ClearanceState.OUO,
+        decision=Decision(state=DecisionState.APPROVED, by="rita", at=NOW, note="mind the [gap]"),
+        export=PublicCopy(state=CopyState.FAILED, error="no copy", at=NOW),
+        in_service=VersionInBrief(ordinal=0, label="2026-03", revision=1),
         service_urls={"tiles": "https://maps.example.org/t"},
+        accepted_at=NOW,
         error="it [broke]",
     )
     result = graticule(answers("GET", "/api/v1/status/x", shown(told)), "asset", "status", "x")
     assert result.code == code
     assert "tiles: https://maps.example.org/t" in result.out
     assert "it [broke]" in result.out
+    assert "Approved by rita" in result.out
+    assert "mind the [gap]" in result.out
+    assert "Copy for the public: failed." in result.out
+    assert "In service: version 0 (2026-03), revision 1." in result.out
+    assert (f"graticule asset retry {ASSET_ID} --version 0" in result.err) is (status is RequestStatus.FAILED)
 
 
 # callbacks, commands, numbers
@@ -465,7 +484,18 @@ NUMBERS: list[tuple[str, dict[str, Any], str]] = [
         },
         "2 h 03 min",
     ),
-    ("failed", {**AT_HAND, "failed_at": MOMENT, "error": "it [broke]", "retry_count": 0}, "it [broke]"),
+    (
+        "failed",
+        {
+            **AT_HAND,
+            "purpose": "export",
+            "job_id": "j7",
+            "failed_at": MOMENT,
+            "error": "it [broke]",
+            "retry_count": 0,
+        },
+        "it [broke]",
+    ),
     ("durations", {"workflow_id": "w", "jobs": 7, "p50_seconds": 1.5, "p95_seconds": 150}, "2 min 30 s"),
     ("attempts", {**AT_HAND, "processing_state": "failed", "error": None}, "4     failed"),
     (
