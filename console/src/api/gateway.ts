@@ -763,7 +763,7 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /** @enum {string} */
-        ApprovalState: "pending_review" | "approved" | "rejected";
+        ApprovalState: "pending_review" | "approved" | "rejected" | "failed";
         AssetChange: {
             asset: components["schemas"]["GeospatialAsset"];
             version?: components["schemas"]["AssetVersion"] | null;
@@ -785,6 +785,17 @@ export interface components {
             approval_state: components["schemas"]["ApprovalState"];
             clearance_state: components["schemas"]["ClearanceState"];
             reviewer?: string | null;
+            reviewed_at?: string | null;
+            rejection_reason?: string | null;
+            revoked_at?: string | null;
+            processing_state?: components["schemas"]["ProcessingState"] | null;
+            processing_started_at?: string | null;
+            processing_completed_at?: string | null;
+            last_error?: string | null;
+            told_error?: string | null;
+            validation?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            } | null;
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */
@@ -881,6 +892,8 @@ export interface components {
         /** @enum {string} */
         ClientRole: "submitter" | "reviewer" | "operator" | "admin" | "worker";
         /** @enum {string} */
+        CopyState: "none" | "running" | "completed" | "failed" | "withdrawn";
+        /** @enum {string} */
         DataType: "raster" | "vector";
         DatabaseHealth: {
             ok: boolean;
@@ -889,6 +902,15 @@ export interface components {
             };
             reason?: string | null;
         };
+        Decision: {
+            state: components["schemas"]["DecisionState"];
+            by?: string | null;
+            at?: string | null;
+            reason?: string | null;
+            note?: string | null;
+        };
+        /** @enum {string} */
+        DecisionState: "approved" | "rejected" | "revoked";
         /** @enum {string} */
         Deed: "submit" | "read" | "inspect" | "review" | "remove" | "operate" | "administer" | "report";
         Durations: {
@@ -948,6 +970,8 @@ export interface components {
             cleared_by?: string | null;
             made_public_at?: string | null;
             made_public_by?: string | null;
+            clearance_changed_at?: string | null;
+            clearance_changed_by?: string | null;
             /** @default latest_only */
             url_mode: components["schemas"]["UrlMode"];
             latest_approved_version_ordinal?: number | null;
@@ -1148,6 +1172,7 @@ export interface components {
             reviewer?: string | null;
             /** @enum {string} */
             clearance_level: "ouo" | "public";
+            note?: string | null;
             asset_id?: string | null;
         };
         NamedRejection: {
@@ -1159,6 +1184,7 @@ export interface components {
             job_id?: string | null;
             reviewer?: string | null;
             reason: string;
+            note?: string | null;
             asset_id?: string | null;
         };
         NamedRemoval: {
@@ -1189,6 +1215,7 @@ export interface components {
             job_id?: string | null;
             reviewer?: string | null;
             reason: string;
+            note?: string | null;
             asset_id?: string | null;
         };
         NodeListItem: {
@@ -1251,16 +1278,33 @@ export interface components {
             /** Format: uuid */
             request_id: string;
             asset_id: string;
+            data_type: components["schemas"]["DataType"];
             status: components["schemas"]["RequestStatus"];
+            state_reason?: string | null;
+            next_step?: string | null;
             progress: number;
             eta?: string | null;
             version: components["schemas"]["VersionInBrief"];
+            superseded_by?: components["schemas"]["SupersedingRequest"] | null;
             processing_state: components["schemas"]["ProcessingState"];
             approval_state: components["schemas"]["ApprovalState"];
+            decision?: components["schemas"]["Decision"] | null;
             clearance_state: components["schemas"]["ClearanceState"];
+            clearance_requested?: components["schemas"]["ClearanceState"] | null;
+            export: components["schemas"]["PublicCopy"];
+            in_service?: components["schemas"]["VersionInBrief"] | null;
             service_urls?: {
                 [key: string]: string;
             };
+            /** Format: date-time */
+            accepted_at: string;
+            processing_started_at?: string | null;
+            processing_completed_at?: string | null;
+            reviewed_at?: string | null;
+            made_public_at?: string | null;
+            exported_at?: string | null;
+            superseded_at?: string | null;
+            withdrawn_at?: string | null;
             removed_at?: string | null;
             error?: string | null;
             validation?: components["schemas"]["ValidationReport"] | null;
@@ -1391,7 +1435,12 @@ export interface components {
             version_ordinal: number;
             revision: number;
             content_hash: string | null;
+            processing_state: components["schemas"]["ProcessingState"] | null;
+            error: string | null;
+            validation: components["schemas"]["ValidationReport"] | null;
             approval_state: components["schemas"]["ApprovalState"];
+            reviewed_at: string | null;
+            rejection_reason: string | null;
             clearance_state: components["schemas"]["ClearanceState"];
             /** Format: date-time */
             created_at: string;
@@ -1478,16 +1527,33 @@ export interface components {
             /** Format: uuid */
             request_id: string;
             asset_id: string;
+            data_type: components["schemas"]["DataType"];
             status: components["schemas"]["RequestStatus"];
+            state_reason?: string | null;
+            next_step?: string | null;
             progress: number;
             eta?: string | null;
             version: components["schemas"]["VersionInBrief"];
+            superseded_by?: components["schemas"]["SupersedingRequest"] | null;
             processing_state: components["schemas"]["ProcessingState"];
             approval_state: components["schemas"]["ApprovalState"];
+            decision?: components["schemas"]["Decision"] | null;
             clearance_state: components["schemas"]["ClearanceState"];
+            clearance_requested?: components["schemas"]["ClearanceState"] | null;
+            export: components["schemas"]["PublicCopy"];
+            in_service?: components["schemas"]["VersionInBrief"] | null;
             service_urls?: {
                 [key: string]: string;
             };
+            /** Format: date-time */
+            accepted_at: string;
+            processing_started_at?: string | null;
+            processing_completed_at?: string | null;
+            reviewed_at?: string | null;
+            made_public_at?: string | null;
+            exported_at?: string | null;
+            superseded_at?: string | null;
+            withdrawn_at?: string | null;
             removed_at?: string | null;
             error?: string | null;
             validation?: components["schemas"]["ValidationReport"] | null;
@@ -1531,6 +1597,12 @@ export interface components {
             targets: {
                 [key: string]: components["schemas"]["TargetHealth"];
             };
+        };
+        PublicCopy: {
+            /** @default none */
+            state: components["schemas"]["CopyState"];
+            error?: string | null;
+            at?: string | null;
         };
         PublicHealth: {
             /** @enum {string} */
@@ -1589,6 +1661,8 @@ export interface components {
             cleared_by?: string | null;
             made_public_at?: string | null;
             made_public_by?: string | null;
+            clearance_changed_at?: string | null;
+            clearance_changed_by?: string | null;
             /** @default latest_only */
             url_mode: components["schemas"]["UrlMode"];
             latest_approved_version_ordinal?: number | null;
@@ -1665,6 +1739,11 @@ export interface components {
         } & {
             [key: string]: string | number;
         });
+        SupersedingRequest: {
+            /** Format: uuid */
+            request_id: string;
+            revision: number;
+        };
         TargetHealth: {
             ok: boolean;
             duration_ms: number;
@@ -1723,6 +1802,7 @@ export interface components {
             output_hash: string | null;
             title: string | null;
             submitted_by: string | null;
+            clearance_requested: components["schemas"]["ClearanceState"] | null;
             /** Format: date-time */
             waiting_since: string;
         };
@@ -3179,11 +3259,13 @@ type ReadonlyArray<T> = [
 ] extends [
     unknown[]
 ] ? Readonly<Exclude<T, undefined>> : Readonly<Exclude<T, undefined>[]>;
-export const approvalStateValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["ApprovalState"]> = ["pending_review", "approved", "rejected"];
+export const approvalStateValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["ApprovalState"]> = ["pending_review", "approved", "rejected", "failed"];
 export const clearanceChangeClearance_levelValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["ClearanceChange"]["clearance_level"]> = ["ouo", "public"];
 export const clearanceStateValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["ClearanceState"]> = ["uncleared", "ouo", "public"];
 export const clientRoleValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["ClientRole"]> = ["submitter", "reviewer", "operator", "admin", "worker"];
+export const copyStateValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["CopyState"]> = ["none", "running", "completed", "failed", "withdrawn"];
 export const dataTypeValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["DataType"]> = ["raster", "vector"];
+export const decisionStateValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["DecisionState"]> = ["approved", "rejected", "revoked"];
 export const deedValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["Deed"]> = ["submit", "read", "inspect", "review", "remove", "operate", "administer", "report"];
 export const eventTypeValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["EventType"]> = ["job_created", "job_started", "job_completed", "job_failed", "job_cancelled", "job_resumed", "job_reclaimed", "node_ready", "node_dispatched", "node_running", "node_progress", "node_completed", "node_failed", "node_retry", "node_skipped", "checkpoint_saved", "result_ignored", "callback_sent", "callback_failed", "command_executed", "asset_created", "asset_version_added", "asset_version_overwritten", "asset_version_reprocessed", "asset_version_deleted", "asset_processing_started", "asset_processing_completed", "asset_processing_failed", "asset_approved", "asset_rejected", "asset_revoked", "asset_clearance_changed", "asset_unpublished", "asset_revived", "asset_version_retried", "asset_url_mode_changed", "asset_metadata_changed", "asset_export_completed", "asset_export_failed", "asset_reversal_completed", "asset_reversal_failed", "asset_unpublish_completed", "asset_unpublish_failed"];
 export const inputTypeValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["InputType"]> = ["string", "integer", "number", "boolean", "array", "object"];

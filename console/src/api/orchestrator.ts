@@ -699,7 +699,7 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /** @enum {string} */
-        ApprovalState: "pending_review" | "approved" | "rejected";
+        ApprovalState: "pending_review" | "approved" | "rejected" | "failed";
         Attempt: {
             task_id: string;
             status: components["schemas"]["MessageStatus"];
@@ -829,6 +829,8 @@ export interface components {
             workflow_id: string | null;
             current_job_id: string | null;
             job_count: number;
+            purpose: components["schemas"]["JobPurpose"];
+            job_id: string | null;
             /** Format: date-time */
             failed_at: string;
             error: string | null;
@@ -1274,6 +1276,8 @@ export interface components {
             cleared_by?: string | null;
             made_public_at?: string | null;
             made_public_by?: string | null;
+            clearance_changed_at?: string | null;
+            clearance_changed_by?: string | null;
             /** @default latest_only */
             url_mode: components["schemas"]["UrlMode"];
             latest_approved_version_ordinal?: number | null;
@@ -2585,7 +2589,7 @@ type ReadonlyArray<T> = [
 ] extends [
     unknown[]
 ] ? Readonly<Exclude<T, undefined>> : Readonly<Exclude<T, undefined>[]>;
-export const approvalStateValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["ApprovalState"]> = ["pending_review", "approved", "rejected"];
+export const approvalStateValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["ApprovalState"]> = ["pending_review", "approved", "rejected", "failed"];
 export const clearanceStateValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["ClearanceState"]> = ["uncleared", "ouo", "public"];
 export const clientRoleValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["ClientRole"]> = ["submitter", "reviewer", "operator", "admin", "worker"];
 export const dataTypeValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["DataType"]> = ["raster", "vector"];

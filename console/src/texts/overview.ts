@@ -79,6 +79,8 @@ export const overview = {
     noWorker: 'No worker is alive: tasks wait',
     unmanned: (queue: string) => `waiting on ${queue}, which no worker serves`,
     failedVersions: (number: string) => noun(number, 'version failed', 'versions failed'),
+    failedCopies: (number: string) =>
+      noun(number, 'export or withdrawal failed', 'exports or withdrawals failed'),
     stuckVersions: (number: string) => `${noun(number, 'version', 'versions')} in processing for over an hour`,
     failedJobs: (number: string) => `${noun(number, 'job', 'jobs')} failed in 24 hours`,
     deadLetters: (number: string) => noun(number, 'dead letter', 'dead letters'),

@@ -92,9 +92,18 @@ function ofQueues(queues: Queue[]): Concern[] {
 }
 
 function ofFailedVersions({ failedVersions: found, partners }: Known): Concern[] {
-  const newest = found?.items[0]
-  const example = newest && { ...exampleOf(newest, partners), at: newest.failed_at, error: newest.error }
-  return concern('failed', 'bad', numberOf(found), texts.failedVersions, '/assets?processing_state=failed', example)
+  const items = found?.items ?? []
+  const failures = (id: string, of: FailedVersion[], text: (number: string) => string, to: string) => {
+    const [newest] = of
+    const example = newest && { ...exampleOf(newest, partners), at: newest.failed_at, error: newest.error }
+    return concern(id, 'bad', numberOf({ items: of, next: of.length > 0 ? found?.next : null }), text, to, example)
+  }
+  const copies = items.filter((each) => each.purpose !== 'process')
+  const processed = items.filter((each) => each.purpose === 'process')
+  return [
+    ...failures('failed', processed, texts.failedVersions, '/assets?processing_state=failed'),
+    ...failures('copies', copies, texts.failedCopies, `/jobs/${copies[0]?.job_id ?? ''}`),
+  ]
 }
 
 function ofStuckVersions({ stuckVersions: found, partners }: Known): Concern[] {

@@ -3,6 +3,7 @@ import { Link } from 'react-router'
 
 import type { AssetChange, WaitingVersion } from '../../api/model'
 import { useDatasetName } from '../../data/names'
+import { useRequestStatus } from '../../data/requestStatus'
 import { useMay } from '../../session/session'
 import { review as texts } from '../../texts/review'
 import { shared } from '../../texts/shared'
@@ -74,6 +75,7 @@ function Onwards({ next }: { next: WaitingVersion | null }) {
 /** How it stands: what it would replace, or who decided. */
 function Standing({ under, isNews }: { under: UnderReview; isNews: boolean }) {
   const { asset, version, inService } = under
+  const { data: status } = useRequestStatus(version.last_request_id)
   const clearance = <StateBadge state={asset.clearance_state ?? 'uncleared'} />
   if (isOpen(under)) {
     const replaced = inService && texts.which(inService.label, inService.ordinal, inService.revision)
@@ -82,6 +84,7 @@ function Standing({ under, isNews }: { under: UnderReview; isNews: boolean }) {
         items={[
           [texts.facts.replaces, replaced ?? texts.nothing],
           [texts.facts.clearance, clearance],
+          [texts.facts.requested, status?.clearance_requested && <StateBadge state={status.clearance_requested} />],
           [texts.facts.waiting, <Time at={version.processing_completed_at} />],
         ]}
       />
@@ -91,6 +94,8 @@ function Standing({ under, isNews }: { under: UnderReview; isNews: boolean }) {
     [texts.facts.reviewer, version.reviewer],
     [texts.facts.reviewed, version.reviewed_at && <Time at={version.reviewed_at} />],
     [shared.reason, version.rejection_reason],
+    [texts.facts.note, status?.decision?.note],
+    [texts.facts.publicCopy, status?.export.error],
   ]
   return (
     <>

@@ -56,6 +56,10 @@ const COLUMNS: Column<WaitingVersion>[] = [
   { name: texts.columns.replaces, cell: (row) => replaced(row) },
   { name: texts.columns.since, cell: (row) => <Time at={row.waiting_since} /> },
   { name: texts.columns.partner, cell: (row) => row.platform_id },
+  {
+    name: texts.columns.requested,
+    cell: (row) => (row.clearance_requested ? <StateBadge state={row.clearance_requested} /> : shared.none),
+  },
   { name: texts.columns.clearance, cell: (row) => <StateBadge state={row.clearance_state} /> },
 ]
 

@@ -82,7 +82,7 @@ test('messages that no worker takes, and dead letters of all queues, are told', 
 })
 
 test('of versions, how many there are and the first of them is told', () => {
-  const failed = { ...version, failed_at: AT, error: 'It broke.' }
+  const failed = { ...version, purpose: 'process', failed_at: AT, error: 'It broke.' }
   const stuck = { ...version, processing_started_at: AT }
   const waiting = { ...version, waiting_since: AT }
   const concerns = concernsOf({
@@ -104,6 +104,19 @@ test('of versions, how many there are and the first of them is told', () => {
     at: AT,
     error: 'It broke.',
   })
+})
+
+test('exports that failed stand beside the versions, and lead to the job that can go on', () => {
+  const items = [
+    { ...version, purpose: 'export', job_id: 'j2', failed_at: AT, error: 'The disk is full.' },
+    { ...version, purpose: 'process', job_id: 'j1', failed_at: AT, error: 'It broke.' },
+  ]
+  const concerns = concernsOf({ failedVersions: { items } } as unknown as Known)
+  assert.deepEqual(
+    concerns.map(({ number, text, to }) => `${number} ${text} ${to}`),
+    ['1 version failed /assets?processing_state=failed', '1 export or withdrawal failed /jobs/j2'],
+  )
+  assert.equal(concerns[1]?.example?.error, 'The disk is full.')
 })
 
 test('a version is named as its partner has it', () => {
@@ -137,7 +150,7 @@ test('what stands still comes before what waits for a decision, and each has a n
     queues: {
       items: [queue({ queue: 'a', queued: 1, workers: 0, dead: 1 }), queue({ queue: 'b', queued: 1, workers: 0 })],
     },
-    failedVersions: { items: [version] },
+    failedVersions: { items: [{ ...version, purpose: 'process' }] },
     stuckVersions: { items: [version] },
     reviews: { items: [version] },
   } as unknown as Known)
