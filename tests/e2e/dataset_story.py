@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
@@ -89,9 +89,10 @@ class Story:
         }
 
     def status(self, request: str | None = None) -> Any:
-        """Ask as the partner how a request stands; without one, by the asset."""
+        """Ask as the partner how a request stands; without one, by the asset. Its times are not compared."""
         key = self.asset_id if request is None else self.rows.id_of(request)
-        return self.rows.named(self.platform.partner.get(f"/api/platform/status/{key}"))
+        found = self.platform.partner.get(f"/api/platform/status/{key}")
+        return self.rows.named({name: value for name, value in found.items() if name in STATUS})
 
     def listed(self, caller: HttpCaller, what: str) -> Any:
         """Give what a caller is shown of the asset's versions, revisions or history: all of it."""
@@ -147,6 +148,8 @@ def new_asset(story: Story) -> dict[str, Any]:
         "cleared_by": None,
         "made_public_at": None,
         "made_public_by": None,
+        "clearance_changed_at": None,
+        "clearance_changed_by": None,
         "url_mode": "latest_only",
         "latest_approved_version_ordinal": None,
         "deleted_at": None,
@@ -273,8 +276,15 @@ def job(name: str, workflow: str, ordinal: int, actor: str, **more: Any) -> dict
 
 
 def processing(end: str, ordinal: int, request: str, revision: int = 1, **more: Any) -> tuple[Any, ...]:
-    data = {"revision": revision, "approval_state": "pending_review", "request_id": request, **more}
+    approval = "failed" if end == "failed" else "pending_review"
+    data = {"revision": revision, "approval_state": approval, "request_id": request, **more}
     return f"asset_processing_{end}", ordinal, AN_ORCHESTRATOR, data
+
+
+STATUS: Final = (
+    *("request_id", "asset_id", "status", "state_reason", "progress", "eta", "version", "superseded_by"),
+    *("processing_state", "approval_state", "clearance_state", "service_urls", "removed_at", "error", "validation"),
+)
 
 
 def status_told(story: Story, request: str, ordinal: int, label: str, **more: Any) -> dict[str, Any]:
@@ -283,9 +293,11 @@ def status_told(story: Story, request: str, ordinal: int, label: str, **more: An
         "request_id": request,
         "asset_id": story.asset_id,
         "status": "completed",
+        "state_reason": None,
         "progress": 100.0,
         "eta": None,
         "version": {"ordinal": ordinal, "label": label, "revision": revision},
+        "superseded_by": None,
         "processing_state": "completed",
         "approval_state": "pending_review",
         "clearance_state": "uncleared",

@@ -62,8 +62,12 @@ VERSION_IN_BRIEF = (
     *("bbox", "created_at", "updated_at"),
 )
 PARTNER_REVISION = (
-    *("asset_id", "version_ordinal", "revision", "content_hash", "approval_state", "clearance_state"),
-    *("created_at", "superseded_at"),
+    *("asset_id", "version_ordinal", "revision", "content_hash", "processing_state", "validation"),
+    *("approval_state", "reviewed_at", "rejection_reason", "clearance_state", "created_at", "superseded_at"),
+)
+LOGGED = (
+    *("reviewed_at", "rejection_reason", "revoked_at", "processing_state", "processing_started_at"),
+    *("processing_completed_at", "last_error", "told_error", "validation"),
 )
 PARTNER_REQUEST = (
     *("request_id", "asset_id", "version_ordinal", "revision", "status", "retry_count", "created_at", "updated_at"),
@@ -191,6 +195,8 @@ def _first_version_is_approved(story: Story) -> None:
         "clearance_state": "ouo",
         "cleared_at": A_MOMENT,
         "cleared_by": REVIEWER,
+        "clearance_changed_at": A_MOMENT,
+        "clearance_changed_by": REVIEWER,
         "latest_approved_version_ordinal": 0,
         "version": 2,
         **TOUCHED,
@@ -250,7 +256,10 @@ def _second_version_is_rejected(story: Story) -> None:
         "versions": {1: version},
         "events": [("asset_rejected", 1, REVIEWER, {"revision": 1, "reason": "Clouds."})],
     }
-    assert story.status() == status_told(story, "request 2", 1, "V2", approval_state="rejected", clearance_state="ouo")
+    rejected = {"approval_state": "rejected", "state_reason": "Rejected: Clouds.", "clearance_state": "ouo"}
+    assert story.status("request 2") == status_told(story, "request 2", 1, "V2", **rejected)
+    in_service = {"service_urls": urls(story)}  # of the first version
+    assert story.status() == status_told(story, "request 2", 1, "V2", **rejected, **in_service)
     story.refused("version_unresolved", "V3")
     story.refused("version_exists", "V2")
     story.review_refused("version_rejected", "approve", clearance_level="ouo", version_ordinal=1)
@@ -295,6 +304,7 @@ def _second_version_is_overwritten(story: Story) -> None:
                 "approval_state": "rejected",
                 "clearance_state": "ouo",
                 "reviewer": REVIEWER,
+                **{name: before[name] for name in LOGGED},
                 "created_at": before["processing_started_at"],
                 "superseded_at": A_MOMENT,
             }
@@ -313,9 +323,17 @@ def _second_version_is_overwritten(story: Story) -> None:
         ],
     }
     story.told_of("request 3", "completed")
-    assert story.status() == status_told(story, "request 3", 1, "V2", revision=2, clearance_state="ouo")
+    assert story.status("request 3") == status_told(story, "request 3", 1, "V2", revision=2, clearance_state="ouo")
+    assert story.status("request 2") == status_told(
+        *(story, "request 2", 1, "V2"),
+        approval_state="rejected",
+        state_reason="Rejected: Clouds.",
+        clearance_state="ouo",
+        superseded_by={"request_id": "request 3", "revision": 2},
+    )
     old = rows.seen["revisions"]["1/1"]
-    assert story.listed(story.platform.partner, "revisions") == [{name: old[name] for name in PARTNER_REVISION}]
+    told = {name: old[name] for name in PARTNER_REVISION} | {"error": None}
+    assert story.listed(story.platform.partner, "revisions") == [told]
     assert story.listed(story.platform.reviewer, "revisions") == [old | {"job_id": None}]
     assert story.listed(story.platform.operator, "revisions") == [old]
 
@@ -328,14 +346,14 @@ def _second_version_becomes_public_without_handlers(story: Story) -> None:
     )
     asset = {
         "clearance_state": "public",
-        "cleared_at": A_MOMENT,
+        "clearance_changed_at": A_MOMENT,
         "made_public_at": A_MOMENT,
         "made_public_by": REVIEWER,
         "latest_approved_version_ordinal": 1,
         "version": 6,
         **TOUCHED,
     }
-    version = approved(2) | {"job_count": 3}
+    version = approved(2)
     assert rows.named(answer) == story.change_for_reviewer(asset, 1, version)
     story.platform.until_job(rows, "export 1", "failed")
     reason = "This worker has no handler 'lifecycle.export'; another one may have it."
@@ -364,6 +382,7 @@ def _second_version_becomes_public_without_handlers(story: Story) -> None:
         revision=2,
         approval_state="approved",
         clearance_state="public",
+        state_reason="The copy for the public could not be made, for a reason of ours; the operators see it.",
         service_urls=urls(story),
     )
 
@@ -407,13 +426,11 @@ def _public_no_more(story: Story) -> None:
     answer = story.platform.reviewer.post(f"/api/assets/{story.asset_id}/clearance", clearance_level="ouo", revision=2)
     asset = {
         "clearance_state": "ouo",
-        "cleared_at": A_MOMENT,
-        "made_public_at": None,
-        "made_public_by": None,
+        "clearance_changed_at": A_MOMENT,
         "version": 7,
         **TOUCHED,
     }
-    version = {"job_count": 4, "exported_revision": None, **TOUCHED}
+    version = {"exported_revision": None, **TOUCHED}
     assert rows.named(answer) == story.change_for_reviewer(asset, 1, version, warning=WARNING)
     story.until_done("reversal 1")
     assert rows.news() == {
@@ -439,13 +456,11 @@ def _public_again(story: Story) -> None:
     )
     asset = {
         "clearance_state": "public",
-        "cleared_at": A_MOMENT,
-        "made_public_at": A_MOMENT,
-        "made_public_by": REVIEWER,
+        "clearance_changed_at": A_MOMENT,
         "version": 8,
         **TOUCHED,
     }
-    version = {"job_count": 5, **TOUCHED}
+    version: dict[str, Any] = {**TOUCHED}
     assert rows.named(answer) == story.change_for_reviewer(asset, 1, version)
     story.until_done("export 2")
     assert rows.news() == {
@@ -476,7 +491,6 @@ def _second_version_is_revoked(story: Story) -> None:
         "rejection_reason": "Wrong place.",
         "revoked_at": A_MOMENT,
         "exported_revision": None,
-        "job_count": 6,
         **TOUCHED,
     }
     assert rows.named(answer) == story.change_for_reviewer(asset, 1, version)
@@ -490,7 +504,7 @@ def _second_version_is_revoked(story: Story) -> None:
     assert news == {
         "asset": {"it": asset},
         "versions": {
-            0: {"job_count": 2, **exported(story, 0, 1)},
+            0: exported(story, 0, 1),
             1: version | {"external_blob_path": None, "export_run_id": None},
         },
         "jobs": {
@@ -505,9 +519,8 @@ def _second_version_is_revoked(story: Story) -> None:
     assert story.platform.package.public_copies() == {"run_0_1": blob(story, 0, 1)}
     served = {"approval_state": "approved", "clearance_state": "public", "service_urls": urls(story)}
     assert story.status("request 1") == status_told(story, "request 1", 0, "V1", **served)
-    assert story.status() == status_told(
-        *(story, "request 3", 1, "V2"), revision=2, approval_state="rejected", clearance_state="public"
-    )
+    revoked = {"revision": 2, "approval_state": "rejected", "state_reason": "Revoked: Wrong place."}
+    assert story.status("request 3") == status_told(*(story, "request 3", 1, "V2"), **revoked, clearance_state="public")
     story.review_refused("not_approved", "revoke", reason="again", version_ordinal=1)
 
 
@@ -541,10 +554,7 @@ def _asset_is_unpublished(story: Story) -> None:
     assert answer == story.change(asset, job_id="unpublish 1")
     story.until_done("unpublish 1")
     nothing = {"external_blob_path": None, "export_run_id": None, "exported_revision": None}
-    news = rows.news()
-    job_count = {number: version.pop("job_count", None) for number, version in news["versions"].items()}
-    assert job_count == {0: None, 1: 7}  # the job is counted for the newest version, which stands for all
-    assert news == {
+    assert rows.news() == {
         "asset": {"it": asset},
         "versions": {0: {"deleted_at": A_MOMENT, "deleted_by": OPERATOR, **nothing, **TOUCHED}, 1: TOUCHED},
         "jobs": {"unpublish 1": job("unpublish 1", "unpublish", 1, OPERATOR)},
@@ -556,7 +566,11 @@ def _asset_is_unpublished(story: Story) -> None:
     assert story.platform.package.public_copies() == {}
     story.review_refused("asset_deleted", "approve", clearance_level="ouo")
     assert story.status("request 1") == status_told(
-        story, "request 1", 0, "V1", approval_state="approved", clearance_state="public", removed_at=A_MOMENT
+        *(story, "request 1", 0, "V1"),
+        approval_state="approved",
+        clearance_state="public",
+        state_reason="The asset was unpublished.",
+        removed_at=A_MOMENT,
     )
 
 
@@ -568,12 +582,13 @@ def _asset_is_revived_and_fails(story: Story) -> None:
     assert rows.named(receipt) == story.receipt("request 4", 2)
     story.platform.until_ended(receipt["request_id"])
     error = MISSING
-    cleared = ("cleared_at", "cleared_by", "made_public_at", "made_public_by", "deleted_at", "deleted_by")
+    deleted = dict.fromkeys(("deleted_at", "deleted_by"))
+    cleared = {"clearance_state": "uncleared", "clearance_changed_at": A_MOMENT, "clearance_changed_by": PARTNER}
     failed = {"processing_state": "failed", "processing_completed_at": A_MOMENT}
     failed |= {"last_error": error, "told_error": error}
     failed["node_summary"] = {"total": 3, "completed": 1, "failed": 1, "current_node": "convert_source"}
     assert rows.news() == {
-        "asset": {"it": {"clearance_state": "uncleared", **dict.fromkeys(cleared), "version": 13, **TOUCHED}},
+        "asset": {"it": {**cleared, **deleted, "version": 13, **TOUCHED}},
         "versions": {2: new_version(story, 2, "V1", "request 4", "process 4") | failed},
         "requests": {
             "request 4": new_request(story, "request 4", sent, version_ordinal=2, status="failed", last_error=error)
@@ -594,7 +609,13 @@ def _asset_is_revived_and_fails(story: Story) -> None:
     }
     story.told_of("request 4", "failed")
     assert story.status() == status_told(
-        *(story, "request 4", 2, "V1"), status="failed", processing_state="failed", progress=66.7, error=error
+        *(story, "request 4", 2, "V1"),
+        status="failed",
+        state_reason=error,
+        processing_state="failed",
+        approval_state="failed",
+        progress=66.7,
+        error=error,
     )
     story.review_refused("not_processed", "approve", clearance_level="ouo")
 
