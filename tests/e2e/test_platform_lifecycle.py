@@ -372,7 +372,7 @@ def _second_version_becomes_public_without_handlers(story: Story) -> None:
                 *("asset_approved", 1, REVIEWER),
                 {"revision": 2, "clearance_before": "ouo", "clearance_state": "public"},
             ),
-            ("asset_export_failed", 1, AN_ORCHESTRATOR, {"error": reason}),
+            ("asset_export_failed", 1, AN_ORCHESTRATOR, {"revision": 2, "error": reason}),
         ],
     }
     shown = story.platform.operator.get(f"/api/status/job/{rows.id_of('export 1')}")
@@ -403,7 +403,7 @@ def _withdrawals_failed_by_name(platform: RunningPlatform, reversed_early: Asset
         "asset_export_failed",
         0,
         AN_ORCHESTRATOR,
-        {"error": "Processing was cancelled."},
+        {"revision": 1, "error": "Processing was cancelled."},
     ) in reversed_early.events()
 
 
@@ -416,7 +416,7 @@ def _handlers_are_installed_and_the_export_goes_on(story: Story) -> None:
     assert rows.news() == {
         "versions": {1: exported(story, 1, 2)},
         "jobs": {"export 1": {"status": "completed", "error_message": None}},
-        "events": [("asset_export_completed", 1, AN_ORCHESTRATOR, {})],
+        "events": [("asset_export_completed", 1, AN_ORCHESTRATOR, {"revision": 2})],
     }
     assert platform.package.public_copies() == {"run_1_2": blob(story, 1, 2)}
 
@@ -469,7 +469,7 @@ def _public_again(story: Story) -> None:
         "jobs": {"export 2": job("export 2", "adf_export", 1, REVIEWER)},
         "events": [
             ("asset_clearance_changed", None, REVIEWER, {"before": "ouo", "clearance_state": "public"}),
-            ("asset_export_completed", 1, AN_ORCHESTRATOR, {}),
+            ("asset_export_completed", 1, AN_ORCHESTRATOR, {"revision": 2}),
         ],
     }
     story.review_refused("stale_version", "revoke", reason="late", expected_version=7)
@@ -499,7 +499,7 @@ def _second_version_is_revoked(story: Story) -> None:
     ends = sorted(news["events"][1:], reverse=True)  # either job may be the first to end
     assert ends == [
         ("asset_reversal_completed", 1, AN_ORCHESTRATOR, {}),
-        ("asset_export_completed", 0, AN_ORCHESTRATOR, {}),
+        ("asset_export_completed", 0, AN_ORCHESTRATOR, {"revision": 1}),
     ]
     assert news == {
         "asset": {"it": asset},
@@ -519,7 +519,7 @@ def _second_version_is_revoked(story: Story) -> None:
     assert story.platform.package.public_copies() == {"run_0_1": blob(story, 0, 1)}
     served = {"approval_state": "approved", "clearance_state": "public", "service_urls": urls(story)}
     assert story.status("request 1") == status_told(story, "request 1", 0, "V1", **served)
-    revoked = {"revision": 2, "approval_state": "rejected", "state_reason": "Revoked: Wrong place."}
+    revoked: dict[str, Any] = {"revision": 2, "approval_state": "rejected", "state_reason": "Revoked: Wrong place."}
     assert story.status("request 3") == status_told(*(story, "request 3", 1, "V2"), **revoked, clearance_state="public")
     story.review_refused("not_approved", "revoke", reason="again", version_ordinal=1)
 
