@@ -75,7 +75,11 @@ class Story:
             "clearance_state": asset["clearance_state"],
             "latest_approved_version_ordinal": asset["latest_approved_version_ordinal"],
             "deleted": asset["deleted_at"] is not None,
-            "versions": [{name: each[name] for name in shown} for each in versions if each["deleted_at"] is None],
+            "versions": [
+                {name: each[name] for name in shown} | ({"approval_state": "failed"} if _has_failed(each) else {})
+                for each in versions
+                if each["deleted_at"] is None
+            ],
         }
 
     def receipt(self, request: str, ordinal: int, revision: int = 1) -> dict[str, Any]:
@@ -279,6 +283,11 @@ def processing(end: str, ordinal: int, request: str, revision: int = 1, **more: 
     approval = "failed" if end == "failed" else "pending_review"
     data = {"revision": revision, "approval_state": approval, "request_id": request, **more}
     return f"asset_processing_{end}", ordinal, AN_ORCHESTRATOR, data
+
+
+def _has_failed(version: dict[str, Any]) -> bool:
+    """Return whether a version is `failed` when it is read; the row says `pending_review`."""
+    return (version["processing_state"], version["approval_state"]) == ("failed", "pending_review")
 
 
 STATUS: Final = (

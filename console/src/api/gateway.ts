@@ -902,13 +902,6 @@ export interface components {
             };
             reason?: string | null;
         };
-        Decision: {
-            state: components["schemas"]["DecisionState"];
-            by?: string | null;
-            at?: string | null;
-            reason?: string | null;
-            note?: string | null;
-        };
         /** @enum {string} */
         DecisionState: "approved" | "rejected" | "revoked";
         /** @enum {string} */
@@ -1288,7 +1281,7 @@ export interface components {
             superseded_by?: components["schemas"]["SupersedingRequest"] | null;
             processing_state: components["schemas"]["ProcessingState"];
             approval_state: components["schemas"]["ApprovalState"];
-            decision?: components["schemas"]["Decision"] | null;
+            decision?: components["schemas"]["ReviewOutcome"] | null;
             clearance_state: components["schemas"]["ClearanceState"];
             clearance_requested?: components["schemas"]["ClearanceState"] | null;
             export: components["schemas"]["PublicCopy"];
@@ -1537,7 +1530,7 @@ export interface components {
             superseded_by?: components["schemas"]["SupersedingRequest"] | null;
             processing_state: components["schemas"]["ProcessingState"];
             approval_state: components["schemas"]["ApprovalState"];
-            decision?: components["schemas"]["Decision"] | null;
+            decision?: components["schemas"]["ReviewOutcome"] | null;
             clearance_state: components["schemas"]["ClearanceState"];
             clearance_requested?: components["schemas"]["ClearanceState"] | null;
             export: components["schemas"]["PublicCopy"];
@@ -1621,6 +1614,13 @@ export interface components {
         };
         /** @enum {string} */
         RequestStatus: "accepted" | "processing" | "completed" | "failed";
+        ReviewOutcome: {
+            state: components["schemas"]["DecisionState"];
+            by?: string | null;
+            at?: string | null;
+            reason?: string | null;
+            note?: string | null;
+        };
         ServedVersion: {
             version_ordinal: number;
             service_urls: {

@@ -97,7 +97,7 @@ async def test_a_reversal_knows_the_copies_of_an_export_that_ended_while_it_was_
         assert (await desk.version(asset_id)).external_blob_path is None
 
 
-@pytest.mark.parametrize("deed", ["reject", "retry", "overwrite", "reprocess"])
+@pytest.mark.parametrize("deed", ["retry", "overwrite", "reprocess"])
 async def test_what_is_resumed_while_it_is_decided_on_refuses_the_decision(desk: Desk, deed: str) -> None:
     receipt = await desk.submit()
     await desk.fail(receipt.job_id)

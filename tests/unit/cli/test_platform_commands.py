@@ -16,10 +16,10 @@ from graticule.core.asset_views import StaffAsset, VersionSummary
 from graticule.core.exchange import (
     AssetChange,
     CopyState,
-    Decision,
     DecisionState,
     PlatformStatus,
     PublicCopy,
+    ReviewOutcome,
     SubmissionReceipt,
     VersionInBrief,
 )
@@ -396,7 +396,7 @@ def test_a_status_is_told_and_a_failed_one_ends_with_1(status: RequestStatus, co
         processing_state=ProcessingState.COMPLETED,
         approval_state=ApprovalState.APPROVED,
         clearance_state=ClearanceState.OUO,
-        decision=Decision(state=DecisionState.APPROVED, by="rita", at=NOW, note="mind the [gap]"),
+        decision=ReviewOutcome(state=DecisionState.APPROVED, by="rita", at=NOW, note="mind the [gap]"),
         export=PublicCopy(state=CopyState.FAILED, error="no copy", at=NOW),
         in_service=VersionInBrief(ordinal=0, label="2026-03", revision=1),
         service_urls={"tiles": "https://maps.example.org/t"},
