@@ -37,9 +37,13 @@ router = APIRouter(
 )
 
 
-@router.post("/task-result")
+@router.post("/task-result", responses=problem_responses(409))
 async def task_result(report: ResultReport, results: Results) -> Receipt:
-    """Take the result of a task; it counts once, and only from the worker that holds the task."""
+    """Take the result of a task. It counts once, and only from the worker that holds the task; else the answer is 409.
+
+    A worker that names no `delivery_count` need not have asked for a lease: its first report of a task that waits takes it.
+    The result may also be written as `success`, `output` and `error_message`.
+    """
     return await results.result(report)
 
 

@@ -39,6 +39,19 @@ class ReportRepository:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
+    async def lease_unclaimed(self, task_id: TaskId, worker_id: WorkerId) -> None:
+        """Lease a task that waits to a worker that reports of it without having asked for a lease."""
+        with domain_errors("lease unclaimed"):
+            await self._connection.execute(
+                self.queries["lease_unclaimed"], {"task_id": task_id, "worker_id": worker_id}
+            )
+
+    async def has_reported(self, task_id: TaskId, task: KnownTask, worker_id: WorkerId) -> bool:
+        """Whether the result of a task that is done came from this worker."""
+        given = {"task_id": task_id, "job_id": task.job_id, "node_id": task.node_id, "worker_id": worker_id}
+        (row,) = await self._rows("has_reported", given)
+        return bool(row["has_reported"])
+
     async def accept_result(
         self,
         reporter: Reporter,

@@ -1,7 +1,15 @@
 -- What workers report by HTTP. A report counts when its worker holds the task's lease, whatever carried the task. A
 -- report that names its delivery counts only for that one. A result also counts, as a late one, of a task that was
 -- withdrawn in the delivery that it names: its owner notes it and changes nothing. Who reports locks the task, so that
--- of two reports one is the first.
+-- of two reports one is the first. Workers of the earlier kind know neither leases nor deliveries: the first report of a
+-- task that waits takes its lease, see lease_unclaimed.
+
+-- name: lease_unclaimed
+-- Such a worker renews nothing, so that the lease lasts as long as the task may take.
+UPDATE dagapp.dag_tasks
+SET status = 'leased', leased_by = %(worker_id)s::text, delivery_count = delivery_count + 1,
+    lease_expires_at = now() + timeout_seconds * interval '1 second'
+WHERE task_id = %(task_id)s AND status = 'queued';
 
 -- name: accept_result
 WITH reported AS (
@@ -70,6 +78,17 @@ SELECT task_id, (SELECT count(sent) FROM told) AS owners FROM reported;
 
 -- name: task_statuses
 SELECT task_id, job_id, node_id, retry_count, status FROM dagapp.dag_tasks WHERE task_id = ANY (%(task_ids)s);
+
+-- name: has_reported
+-- Whether the result of a task came from this worker: of one that nobody has acted on yet, or of the node's last attempt.
+SELECT EXISTS (
+           SELECT FROM dagapp.dag_task_results
+           WHERE job_id = %(job_id)s AND processed_at IS NULL AND task_id = %(task_id)s AND worker_id = %(worker_id)s
+             AND status <> 'running'
+       ) OR EXISTS (
+           SELECT FROM dagapp.dag_nodes
+           WHERE job_id = %(job_id)s AND node_id = %(node_id)s AND task_id = %(task_id)s AND worker_id = %(worker_id)s
+       ) AS has_reported;
 
 -- name: hold_lease
 -- What a worker has others write for it counts only if it holds the task until that is committed. Last of all: whoever

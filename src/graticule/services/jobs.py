@@ -8,8 +8,9 @@ from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
+from graticule.core.compatibility import JOB_FIELDS, translate_fields
 from graticule.core.errors import Conflict, Refused
 from graticule.core.fault_points import Commit
 from graticule.core.ids import AssetId, JobId
@@ -54,6 +55,11 @@ class Submission(BaseModel):
     submitted_at: datetime | None = None
     message_id: Text | None = None
     traceparent: Text | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _translate(cls, data: Any) -> Any:
+        return translate_fields(data, JOB_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 from uuid import uuid4
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 
-from graticule.core.errors import InvalidInput, NotFound
+from graticule.core.compatibility import translate_result
+from graticule.core.errors import Conflict, InvalidInput, NotFound
 from graticule.core.fault_points import Commit
 from graticule.core.ids import TaskId
 from graticule.core.models import Checkpoint
@@ -66,6 +67,11 @@ class TaskOutcome(BaseModel):
 
 class ResultReport(TaskOutcome, TaskReport):
     """How a task went, by itself."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _translate(cls, data: Any) -> Any:
+        return translate_result(data)
 
 
 class HeldTaskResult(TaskOutcome):
@@ -152,9 +158,19 @@ class ResultIntake:
         self._storage = storage
 
     async def result(self, report: ResultReport) -> Receipt:
-        """Take a result in; one that says "running" is a sign of life."""
+        """Take a result in; one that says "running" is a sign of life. One that cannot count is a `Conflict`.
+
+        A worker that names no delivery never asked for a lease: its first report takes the lease of a task that waits.
+        """
         if report.status is ResultStatus.RUNNING:
-            return await self._running(report, report.progress, report.metrics)
+            receipt = await self._running(report, report.progress, report.metrics, leases=True)
+        else:
+            receipt = await self._ended(report)
+        if not receipt.accepted:
+            await self._refuse_unless_repeated(report)
+        return receipt
+
+    async def _ended(self, report: ResultReport) -> Receipt:
         _check(report)
         progress, metrics = _progress(report.progress), _metrics(report.metrics)
         async with self._database.connection() as connection:
@@ -162,6 +178,7 @@ class ResultIntake:
         kept = await self._kept(task, report)
         async with self._database.transaction(Commit.REPORT) as connection:
             reports = ReportRepository(connection)
+            await _lease_unclaimed(reports, report)
             accepted = await reports.accept_result(
                 report.reporter,
                 report.status,
@@ -214,10 +231,26 @@ class ResultIntake:
                 _known(await reports.task(task_id), task_id)
         return found
 
-    async def _running(self, report: TaskReport, progress: JsonObject | None, metrics: JsonObject | None) -> Receipt:
+    async def _refuse_unless_repeated(self, report: ResultReport) -> None:
+        async with self._database.connection() as connection:
+            reports = ReportRepository(connection)
+            task = _known(await reports.task(report.task_id), report.task_id)
+            is_over = task.status is MessageStatus.DONE and report.worker_id is not None
+            if is_over and await reports.has_reported(report.task_id, task, report.worker_id):
+                return
+        raise Conflict(
+            f"The report of task {report.task_id} does not count: {_REASONS.get(task.status, _LEASE_LOST)}.",
+            hint="Discard the result and complete the message. Do not send the report again.",
+        )
+
+    async def _running(
+        self, report: TaskReport, progress: JsonObject | None, metrics: JsonObject | None, *, leases: bool = False
+    ) -> Receipt:
         told = _progress(progress), _metrics(metrics)
         async with self._database.transaction(Commit.REPORT) as connection:
             reports = ReportRepository(connection)
+            if leases:
+                await _lease_unclaimed(reports, report)
             accepted = await reports.accept_progress(report.reporter, *told)
             return await _receipt(reports, report, accepted=accepted, standing=TaskStanding.HELD)
 
@@ -242,6 +275,11 @@ class ResultIntake:
     async def _drop(self, kept: _Kept) -> None:
         if kept.is_ours and kept.output_ref is not None:
             await self._storage.delete(kept.output_ref)
+
+
+async def _lease_unclaimed(reports: ReportRepository, report: TaskReport) -> None:
+    if report.delivery_count is None and report.worker_id is not None:
+        await reports.lease_unclaimed(report.task_id, report.worker_id)
 
 
 def _check(report: TaskOutcome) -> None:
@@ -282,6 +320,15 @@ def _standing(task: KnownTask | None) -> TaskStanding:
 _STANDINGS: Final = {
     MessageStatus.DONE: TaskStanding.DONE,
     MessageStatus.WITHDRAWN: TaskStanding.WITHDRAWN,
+}
+
+
+_LEASE_LOST: Final = "another worker holds the task, or this worker's lease has ended"
+_REASONS: Final = {
+    MessageStatus.QUEUED: "this worker does not hold the task, which waits for a worker",
+    MessageStatus.DONE: "another report of this attempt was accepted before",
+    MessageStatus.WITHDRAWN: "its job was cancelled or has failed, and the task was withdrawn",
+    MessageStatus.DEAD: "the task was given up and is a dead letter",
 }
 
 
