@@ -31,6 +31,7 @@ def identified(variables: Mapping[str, str]) -> Iterator[None]:
 def _forget() -> None:
     if azure_credential.cache_info().currsize:
         azure_credential().close()
+        azure_credential(for_database=True).close()
     azure_credential.cache_clear()
 
 

@@ -29,6 +29,7 @@ class ManagedIdentity:
     is_refusing: bool = False  # as an endpoint does that knows no such identity
     asked: list[str] = field(default_factory=list)  # the resources, in order
     tokens: list[str] = field(default_factory=list)  # each is another one
+    client_ids: list[str | None] = field(default_factory=list)  # which of several identities was meant
 
     @property
     def environment(self) -> dict[str, str]:
@@ -82,6 +83,7 @@ def managed_identity() -> Iterator[ManagedIdentity]:
             elif identity.is_refusing:
                 self._send(400, {"statusCode": 400, "message": "No managed identity was found."})
             else:
+                identity.client_ids.append(asked.get("client_id", [None])[0])
                 self._send(200, identity.answer(asked["resource"][0]))
 
         def _send(self, status: int, document: dict[str, Any]) -> None:

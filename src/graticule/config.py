@@ -6,6 +6,7 @@ are `SecretStr`, the database address masks its password, and a refused value is
 
 import math
 import re
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,6 +16,7 @@ from pydantic import AfterValidator, AliasChoices, AnyHttpUrl, Field, Secret, Se
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from graticule.core.audience import Audience
+from graticule.core.compatibility import RESULT_PATH
 from graticule.core.errors import ConfigurationError
 from graticule.core.log_format import LogFormat
 from graticule.core.token_login import TOKEN_FOR_PASSWORD
@@ -127,6 +129,12 @@ TilesTemplate = Annotated[str, Field(max_length=1024), AfterValidator(_tiles_tem
 ContainerName = Annotated[str, Field(pattern=r"^[A-Za-z0-9$][A-Za-z0-9_.-]{0,62}$")]
 
 
+def _broker_variable(settings: Mapping[str, Any]) -> str | None:
+    """Return the variable that names a namespace of Service Bus, or None."""
+    names = ("service_bus_fqdn", "service_bus_namespace", "service_bus_connection_string")
+    return next((name.upper() for name in names if settings.get(name)), None)
+
+
 def _either(name: str) -> AliasChoices:
     """Accept `GRATICULE_<NAME>`, and `<NAME>` itself, the platform's established spelling."""
     return AliasChoices(f"graticule_{name}", name)
@@ -169,6 +177,18 @@ class Settings(BaseSettings):
         False,
         validation_alias=_either("use_managed_identity"),
         description="Logins without a password show a token of the process's identity in Azure instead.",
+    )
+    managed_identity_client_id: str | None = Field(
+        None,
+        validation_alias=AliasChoices(
+            "graticule_managed_identity_client_id", "managed_identity_client_id", "azure_client_id"
+        ),
+        description="Which of the managed identities of the machine this process uses.",
+    )
+    db_admin_managed_identity_client_id: str | None = Field(
+        None,
+        validation_alias=_either("db_admin_managed_identity_client_id"),
+        description="The same for the database; also for all else when no other identity is named.",
     )
     database_pool_size: int = Field(10, ge=1, le=200)
     database_timeout_seconds: float = Field(5.0, gt=0, le=300, description="How long to wait for a connection.")
@@ -296,7 +316,6 @@ class Settings(BaseSettings):
     storage: StorageKind = Field(StorageKind.LOCAL, description="Where containers are: folders, or Azure Blob.")
 
     # The transport of tasks, and of jobs that are asked for by message
-    transport: Transport = Field(Transport.POSTGRES, description="What carries tasks to workers.")
     service_bus_fqdn: str | None = Field(
         None,
         validation_alias=_either("service_bus_fqdn"),
@@ -309,6 +328,9 @@ class Settings(BaseSettings):
         None,
         validation_alias=_either("service_bus_connection_string"),
         description="The namespace with a key, instead of an identity.",
+    )
+    transport: Transport = Field(
+        None, validate_default=True, description="What carries tasks to workers; by default the broker that is named."
     )
     service_bus_message_seconds: int = Field(
         86_400, ge=60, le=14 * 86_400, description="How long the broker keeps a message that nobody takes."
@@ -373,6 +395,22 @@ class Settings(BaseSettings):
             value.parts()
         return value
 
+    @field_validator("transport", mode="before")
+    @classmethod
+    def _follows_the_broker(cls, value: Any, info: ValidationInfo) -> Any:
+        if value is not None:
+            return value
+        return Transport.SERVICEBUS if _broker_variable(info.data) else Transport.POSTGRES
+
+    @field_validator("dag_callback_url")
+    @classmethod
+    def _names_the_server(cls, value: HttpAddress | None) -> HttpAddress | None:
+        """Accept the address of the endpoint in full, as earlier workers need it."""
+        text = "" if value is None else str(value.get_secret_value()).rstrip("/")
+        if not text.endswith(RESULT_PATH):
+            return value
+        return HttpAddress(AnyHttpUrl(text.removesuffix(RESULT_PATH)))
+
     @field_validator("external_container")
     @classmethod
     def _zones_differ(cls, value: str, info: ValidationInfo) -> str:
@@ -417,6 +455,34 @@ class Settings(BaseSettings):
     def owner_database(self) -> DatabaseUrl | None:
         """The address by which the schema is changed, or None when that is the embedded server's."""
         return self._logged_in(self.owner_database_url) if self.owner_database_url else self.external_database
+
+    @property
+    def identity_client_id(self) -> str | None:
+        """The managed identity that is shown to the broker and to the storage."""
+        return self.managed_identity_client_id or self.db_admin_managed_identity_client_id
+
+    @property
+    def database_client_id(self) -> str | None:
+        """The managed identity that logs in to the database."""
+        return self.db_admin_managed_identity_client_id or self.managed_identity_client_id
+
+    def notes(self) -> list[str]:
+        """What follows from the settings without being said in them."""
+        broker = _broker_variable(dict(self))
+        found = []
+        if broker and "transport" not in self.model_fields_set:
+            found.append(
+                f"Tasks travel by Service Bus because {broker} names a namespace. "
+                "To keep them in PostgreSQL, set GRATICULE_TRANSPORT=postgres."
+            )
+        elif broker and self.transport is Transport.POSTGRES:
+            found.append(f"{broker} has no effect: GRATICULE_TRANSPORT=postgres keeps tasks in PostgreSQL.")
+        if self.azure_storage_account_name and self.storage is StorageKind.LOCAL:
+            found.append(
+                "AZURE_STORAGE_ACCOUNT_NAME has no effect: files are kept in folders. "
+                "To keep them in that account, set GRATICULE_STORAGE=azure for all processes."
+            )
+        return found
 
     def _logged_in(self, address: DatabaseUrl) -> DatabaseUrl:
         return address.by_identity() if self.use_managed_identity else address

@@ -25,6 +25,7 @@ IDENTITY_VARIABLES: Final = frozenset(
         "AZURE_CLIENT_CERTIFICATE_PASSWORD",
     }
 )
+DATABASE_SCOPE: Final = "https://ossrdbms-aad.database.windows.net/.default"
 # An endpoint that hangs is given up within a minute; whoever needs the token tries again by himself.
 PATIENCE: Final = {"connection_timeout": 3, "read_timeout": 10, "retry_total": 2}
 
@@ -39,8 +40,11 @@ def _thread(*scopes: str) -> ThreadPoolExecutor:
 
 
 @cache
-def azure_credential() -> "DefaultAzureCredential":
-    """Give the credential of this process; it keeps its tokens, and renews them in time."""
+def azure_credential(*, for_database: bool = False) -> "DefaultAzureCredential":
+    """Return the credential of this process, which keeps its tokens and renews them in time.
+
+    Of several managed identities the settings name the one that is meant; the database may have one of its own.
+    """
     try:
         from azure.identity import DefaultAzureCredential  # noqa: PLC0415 - the extra is not always installed
     except ImportError:
@@ -48,7 +52,11 @@ def azure_credential() -> "DefaultAzureCredential":
             "An identity of Azure is asked for, and the packages for it are not installed.",
             hint="Install graticule[azure], or give a key or a password instead.",
         ) from None
-    return DefaultAzureCredential(**PATIENCE)
+    from graticule.config import Settings  # noqa: PLC0415 - a worker's child process has neither settings nor identity
+
+    settings = Settings()
+    client_id = settings.database_client_id if for_database else settings.identity_client_id
+    return DefaultAzureCredential(**PATIENCE, **({"managed_identity_client_id": client_id} if client_id else {}))
 
 
 def access_token(scope: str) -> "AccessToken":
@@ -67,7 +75,7 @@ async def awaited_token(scope: str) -> str:
 
 
 def _ask(scope: str) -> "AccessToken":
-    credential = azure_credential()
+    credential = azure_credential(for_database=True) if scope == DATABASE_SCOPE else azure_credential()
     from azure.core.exceptions import AzureError, ClientAuthenticationError  # noqa: PLC0415 - of the extra, too
 
     try:

@@ -16,7 +16,7 @@ from psycopg.conninfo import conninfo_to_dict
 from pydantic import ValidationError
 from tests.examples import examples
 
-from graticule.config import RunMode, Settings
+from graticule.config import RunMode, Settings, Transport
 from graticule.core.errors import ConfigurationError
 from graticule.core.log_format import LogFormat
 from graticule.core.token_login import TOKEN_FOR_PASSWORD
@@ -31,6 +31,20 @@ ALIASES = [
     ("POSTGRES_DB", "GRATICULE_POSTGRES_DB", "postgres_db", "maps", "atlas"),
     ("POSTGRES_USER", "GRATICULE_POSTGRES_USER", "postgres_user", "ann", "bob"),
     ("USE_MANAGED_IDENTITY", "GRATICULE_USE_MANAGED_IDENTITY", "use_managed_identity", "True", "False"),
+    (
+        "MANAGED_IDENTITY_CLIENT_ID",
+        "GRATICULE_MANAGED_IDENTITY_CLIENT_ID",
+        "managed_identity_client_id",
+        "a533cb80",
+        "b644dc91",
+    ),
+    (
+        "DB_ADMIN_MANAGED_IDENTITY_CLIENT_ID",
+        "GRATICULE_DB_ADMIN_MANAGED_IDENTITY_CLIENT_ID",
+        "db_admin_managed_identity_client_id",
+        "a533cb80",
+        "b644dc91",
+    ),
     ("SERVICE_BUS_FQDN", "GRATICULE_SERVICE_BUS_FQDN", "service_bus_fqdn", "a.example", "b.example"),
     ("SERVICE_BUS_NAMESPACE", "GRATICULE_SERVICE_BUS_NAMESPACE", "service_bus_namespace", "a", "b"),
     (
@@ -409,6 +423,8 @@ PLAIN = {"home", "pg_bin", "postgres_host", "postgres_db", "postgres_user", "job
     "console_base_map_attribution",
     "serve_cors_origins",
     "adf_subscription_id",
+    "managed_identity_client_id",
+    "db_admin_managed_identity_client_id",
     "adf_resource_group",
     "adf_factory_name",
     "adf_export_pipeline",
@@ -422,3 +438,63 @@ def test_a_refused_value_is_not_repeated(field: str) -> None:
     for name in {alias for alias, _, known, *_ in ALIASES if known == field} | {f"GRATICULE_{field.upper()}"}:
         with environment(**{name: HEAD}):
             assert HEAD not in shown_or_refused()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "https://master.example/api/v1/callbacks/task-result",
+        "https://master.example/api/v1/callbacks/task-result/",
+        "https://master.example",
+    ],
+)
+def test_the_callback_url_may_name_the_endpoint(given: str) -> None:
+    with environment(DAG_CALLBACK_URL=given):
+        assert Settings().shown()["dag_callback_url"] == "https://master.example/"
+
+
+@pytest.mark.parametrize(
+    ("variables", "transport", "note"),
+    [
+        ({}, Transport.POSTGRES, None),
+        ({"SERVICE_BUS_FQDN": "n.example"}, Transport.SERVICEBUS, "because SERVICE_BUS_FQDN names"),
+        ({"SERVICE_BUS_NAMESPACE": "n"}, Transport.SERVICEBUS, "because SERVICE_BUS_NAMESPACE names"),
+        ({"SERVICE_BUS_CONNECTION_STRING": "Endpoint=sb://n/"}, Transport.SERVICEBUS, "SERVICE_BUS_CONNECTION_STRING"),
+        ({"SERVICE_BUS_FQDN": "n.example", "GRATICULE_TRANSPORT": "postgres"}, Transport.POSTGRES, "has no effect"),
+        ({"SERVICE_BUS_FQDN": "n.example", "GRATICULE_TRANSPORT": "servicebus"}, Transport.SERVICEBUS, None),
+    ],
+)
+def test_a_namespace_of_service_bus_selects_the_transport(
+    variables: dict[str, str], transport: Transport, note: str | None
+) -> None:
+    with environment(**variables):
+        chosen = Settings()
+    assert chosen.transport is transport
+    assert (note or "") in "".join(chosen.notes())
+    assert bool(chosen.notes()) is bool(note)
+
+
+def test_an_account_that_no_storage_uses_is_noted() -> None:
+    with environment(AZURE_STORAGE_ACCOUNT_NAME="account"):
+        (note,) = Settings().notes()
+        assert "GRATICULE_STORAGE=azure" in note
+    with environment(AZURE_STORAGE_ACCOUNT_NAME="account", GRATICULE_STORAGE="azure"):
+        assert Settings().notes() == []
+
+
+@pytest.mark.parametrize(
+    ("variables", "for_all", "for_database"),
+    [
+        ({}, None, None),
+        ({"AZURE_CLIENT_ID": "a"}, "a", "a"),
+        ({"AZURE_CLIENT_ID": "a", "MANAGED_IDENTITY_CLIENT_ID": "m"}, "m", "m"),
+        ({"DB_ADMIN_MANAGED_IDENTITY_CLIENT_ID": "d"}, "d", "d"),
+        ({"MANAGED_IDENTITY_CLIENT_ID": "m", "DB_ADMIN_MANAGED_IDENTITY_CLIENT_ID": "d"}, "m", "d"),
+    ],
+)
+def test_the_managed_identity_is_named_in_any_of_its_spellings(
+    variables: dict[str, str], for_all: str | None, for_database: str | None
+) -> None:
+    with environment(**variables):
+        chosen = Settings()
+    assert (chosen.identity_client_id, chosen.database_client_id) == (for_all, for_database)

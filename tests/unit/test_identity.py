@@ -13,7 +13,7 @@ from tests.azure_login import identified
 from tests.managed_identity import ManagedIdentity, managed_identity
 
 from graticule.core.errors import ConfigurationError, Unavailable
-from graticule.identity import PATIENCE, AsyncCredential, awaited_token, azure_credential, token
+from graticule.identity import DATABASE_SCOPE, PATIENCE, AsyncCredential, awaited_token, azure_credential, token
 
 SCOPE = "https://storage.azure.com/.default"
 RESOURCE = "https://storage.azure.com"
@@ -40,6 +40,14 @@ async def test_a_token_is_asked_for_once_and_kept(identity: ManagedIdentity) -> 
         assert (await credential.get_token(SCOPE)).token == identity.tokens[0]
         assert (await credential.get_token_info(SCOPE)).token == identity.tokens[0]
     assert identity.asked == [RESOURCE]
+
+
+def test_the_identity_that_the_settings_name_is_asked_for(identity: ManagedIdentity) -> None:
+    names = {"MANAGED_IDENTITY_CLIENT_ID": "a533cb80", "DB_ADMIN_MANAGED_IDENTITY_CLIENT_ID": "b644dc91"}
+    with identified({**identity.environment, **names}):
+        token(SCOPE)
+        token(DATABASE_SCOPE)
+    assert identity.client_ids[-2:] == ["a533cb80", "b644dc91"]
 
 
 def test_many_that_ask_at_once_are_given_one_token(identity: ManagedIdentity) -> None:

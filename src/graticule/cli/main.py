@@ -28,7 +28,7 @@ from graticule.cli import (
     worker,
     workflow,
 )
-from graticule.cli.console import fail, out
+from graticule.cli.console import fail, out, warn
 from graticule.cli.settings import load_settings
 from graticule.core.errors import GraticuleError
 
@@ -93,7 +93,10 @@ def choose(
 @app.command(rich_help_panel=CARE)
 def config() -> None:
     """Print all settings as JSON, with secrets masked."""
-    out.print_json(json.dumps(load_settings().shown()))
+    settings = load_settings()
+    out.print_json(json.dumps(settings.shown()))
+    for note in settings.notes():
+        warn(note)
 
 
 def main() -> None:

@@ -5,16 +5,15 @@ PostgreSQL asks for it only when a connection begins, so the ones that are open 
 
 import os
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any
 
 from psycopg import AsyncConnection, pq
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import TupleRow
 
 from graticule.core.token_login import TOKEN_FOR_PASSWORD
-from graticule.identity import awaited_token, azure_credential, token
+from graticule.identity import DATABASE_SCOPE, awaited_token, azure_credential, token
 
-SCOPE: Final = "https://ossrdbms-aad.database.windows.net/.default"
 Conninfo = str | Callable[[], Awaitable[str]]
 
 
@@ -27,7 +26,9 @@ def for_each_connection(conninfo: str) -> Conninfo:
     """Give the address for a pool of psycopg: itself, or what makes it anew for each connection."""
     if not shows_token(conninfo):
         return conninfo
-    azure_credential()  # that its packages are missing is said at the start, not by each attempt to connect
+    azure_credential(
+        for_database=True
+    )  # that its packages are missing is said at the start, not by each attempt to connect
 
     async def with_token_of_now() -> str:
         return await with_token(conninfo)
@@ -39,7 +40,7 @@ def password_for_each_connection(conninfo: str) -> Callable[[], Awaitable[str]] 
     """Give what asyncpg calls for the password of each connection; None: the address has it."""
     if not shows_token(conninfo):
         return None
-    azure_credential()
+    azure_credential(for_database=True)
     return _current_token
 
 
@@ -50,7 +51,7 @@ async def with_token(conninfo: str) -> str:
 
 def with_token_waiting(conninfo: str) -> str:
     """Give the same to one who cannot await."""
-    return make_conninfo(conninfo, password=token(SCOPE)) if shows_token(conninfo) else conninfo
+    return make_conninfo(conninfo, password=token(DATABASE_SCOPE)) if shows_token(conninfo) else conninfo
 
 
 async def libpq_environment(conninfo: str, **variables: str) -> dict[str, str]:
@@ -66,4 +67,4 @@ async def connected(conninfo: str, **options: Any) -> AsyncConnection[TupleRow]:
 
 
 async def _current_token() -> str:
-    return await awaited_token(SCOPE)
+    return await awaited_token(DATABASE_SCOPE)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,10 @@ async def receipt(client: httpx.AsyncClient, report: dict[str, Any], kind: str =
     return answer.json()["accepted"], answer.json()["task"]
 
 
+async def refusal(client: httpx.AsyncClient, report: dict[str, Any]) -> str:
+    return str(problem_of(await client.post(f"{CALLBACKS}/task-result", json=report), 409, "conflict")["detail"])
+
+
 async def stored(connection: Connection) -> tuple[Task, list[Any]]:
     task = await TaskRepository(connection).get(task_id="job_node_0")
     return task, await ResultRepository(connection).unprocessed("job")  # type: ignore[arg-type]
@@ -87,8 +92,9 @@ async def test_a_report_of_a_lease_that_was_lost_changes_nothing(
     worker: httpx.AsyncClient, connection: Connection, report: dict[str, Any]
 ) -> None:
     await add_task(connection)
+    for body in (DONE, {**HELD, "status": "running"}):
+        assert "lease has ended" in await refusal(worker, {**body, **report})
     for kind, body in (
-        ("task-result", DONE),
         ("task-progress", {**HELD, "progress": {"done": 1}}),
         ("checkpoint", {**HELD, "phase": "one"}),
     ):
@@ -102,7 +108,7 @@ async def test_a_result_does_not_count_when_the_lease_ran_out(
     worker: httpx.AsyncClient, connection: Connection
 ) -> None:
     await add_task(connection, status=MessageStatus.QUEUED, **NOT_LEASED)
-    assert await receipt(worker, DONE) == (False, "lost")
+    assert "waits for a worker" in await refusal(worker, DONE)
     assert (await stored(connection))[1] == []
 
 
@@ -110,7 +116,7 @@ async def test_of_a_task_that_a_broker_carries_only_who_was_given_its_lease_can_
     worker: httpx.AsyncClient, connection: Connection
 ) -> None:
     await add_task(connection, status=MessageStatus.QUEUED, sent_at=rows.NOW, **NOT_LEASED)
-    assert await receipt(worker, DONE) == (False, "lost")
+    assert "waits for a worker" in await refusal(worker, DONE)
     assert await receipt(worker, {**HELD, "phase": "one"}, "checkpoint") == (False, "lost")
     assert (await stored(connection))[1] == []
 
@@ -122,12 +128,81 @@ async def test_a_worker_is_told_that_its_task_was_withdrawn_and_its_late_result_
     assert await receipt(worker, {**HELD, "progress": {}}, "task-progress") == (False, "withdrawn")
     assert await receipt(worker, {**HELD, "phase": "one"}, "checkpoint") == (False, "withdrawn")
     for other in ({"worker_id": None}, {"delivery_count": None}, {"delivery_count": 2}):
-        assert await receipt(worker, {**DONE, **other}) == (False, "withdrawn")
+        assert "was withdrawn" in await refusal(worker, {**DONE, **other})
     assert (await stored(connection))[1] == []
     assert await receipt(worker, {**DONE, "status": "cancelled", "output": None}) == (True, "done")
     assert await receipt(worker, DONE) == (False, "done")
     task, (result,) = await stored(connection)
     assert (task.status, result.status) == (MessageStatus.DONE, ResultStatus.CANCELLED)
+
+
+EARLIER = {"task_id": "job_node_0", "worker_id": "worker-xyz"}
+
+
+async def test_the_first_report_of_an_earlier_worker_takes_the_lease_and_counts(
+    worker: httpx.AsyncClient, connection: Connection
+) -> None:
+    await add_task(connection, status=MessageStatus.QUEUED, delivery_count=0, **NOT_LEASED)
+    body = {**EARLIER, "status": "completed", "output": {"echoed_params": {"message": "hello"}}}
+    assert await receipt(worker, body) == (True, "done")
+    assert await receipt(worker, body) == (False, "done")  # its answer was lost, and it reports again
+    assert "another report of this attempt" in await refusal(worker, {**body, "worker_id": "worker-abc"})
+    task, (result,) = await stored(connection)
+    assert (task.status, task.delivery_count, result.worker_id) == (MessageStatus.DONE, 1, "worker-xyz")
+    assert result.output == {"echoed_params": {"message": "hello"}}
+
+
+async def test_of_many_earlier_workers_one_reports(worker: httpx.AsyncClient, connection: Connection) -> None:
+    await add_task(connection, status=MessageStatus.QUEUED, delivery_count=0, **NOT_LEASED)
+    bodies = [{**EARLIER, "worker_id": f"worker-{number}", "status": "completed"} for number in range(8)]
+    answers = await asyncio.gather(*(worker.post(f"{CALLBACKS}/task-result", json=body) for body in bodies))
+    assert sorted(answer.status_code for answer in answers) == [200] + [409] * 7
+    assert len((await stored(connection))[1]) == 1
+
+
+async def test_an_earlier_worker_that_reports_running_holds_the_task_as_long_as_it_may_take(
+    worker: httpx.AsyncClient, connection: Connection
+) -> None:
+    await add_task(connection, status=MessageStatus.QUEUED, delivery_count=0, timeout_seconds=1800, **NOT_LEASED)
+    before = await moment(connection)
+    assert await receipt(worker, {**EARLIER, "status": "running"}) == (True, "held")
+    task, _ = await stored(connection)
+    assert (task.status, task.leased_by) == (MessageStatus.LEASED, "worker-xyz")
+    assert task.lease_expires_at is not None
+    assert (task.lease_expires_at - before).total_seconds() >= 1800
+    assert "lease has ended" in await refusal(worker, {**EARLIER, "worker_id": "worker-abc", "status": "running"})
+    assert await receipt(worker, {**EARLIER, "success": True, "output": {}}) == (True, "done")
+
+
+async def test_a_task_of_our_worker_is_not_taken_by_an_earlier_one(
+    worker: httpx.AsyncClient, connection: Connection
+) -> None:
+    await add_task(connection)
+    assert "another worker holds" in await refusal(worker, {**EARLIER, "status": "completed"})
+    assert await receipt(worker, DONE) == (True, "done")
+
+
+async def moment(connection: Connection) -> datetime:
+    (row,) = await (await connection.execute("SELECT now() AS now")).fetchall()
+    return row["now"]  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("told", "status", "reason"),
+    [
+        ({"success": True, "output": {"crs": "EPSG:4326"}}, ResultStatus.COMPLETED, None),
+        ({"success": True, "output": {}, "error_message": "of no weight"}, ResultStatus.COMPLETED, None),
+        ({"success": False, "output": {}, "error_message": "no CRS"}, ResultStatus.FAILED, "no CRS"),
+        ({"success": False}, ResultStatus.FAILED, "the handler gave no reason"),
+    ],
+)
+async def test_a_result_may_be_told_by_success(
+    worker: httpx.AsyncClient, connection: Connection, told: dict[str, Any], status: ResultStatus, reason: str | None
+) -> None:
+    await add_task(connection)
+    assert await receipt(worker, {**HELD, **told}) == (True, "done")
+    (result,) = (await stored(connection))[1]
+    assert (result.status, result.error_message) == (status, reason)
 
 
 async def test_results_of_several_tasks_come_together_and_each_counts_by_itself(
@@ -243,6 +318,8 @@ async def test_a_failure_keeps_its_reason_and_whether_to_try_again(
         ({"task_id": "unknown", "status": "completed"}, 404),
         ({"status": "completed"}, 422),
         ({**DONE, "status": "finished"}, 422),
+        ({**DONE, "success": True}, 422),
+        ({**HELD, "success": "yes"}, 422),
         ({**DONE, "output": "nul \0"}, 422),
         ({**DONE, "output_ref": "../../etc/passwd"}, 422),
         ({**DONE, "output_ref": "outputs/job/missing.json"}, 422),

@@ -159,6 +159,7 @@ async def _add_job(session: Session) -> object:
 
 API_MOVES: Final[dict[str, Move]] = {
     "http result": _one("accept_result", lambda s: s.reports.accept_result(REPORTER, ResultStatus.COMPLETED)),
+    "http first": _one("lease_unclaimed", lambda s: s.reports.lease_unclaimed(TASK, WorkerId(s.name))),
     "http progress": _one("accept_progress", lambda s: s.reports.accept_progress(REPORTER, None)),
     "http save": _one("accept_checkpoint", lambda s: s.reports.accept_checkpoint(REPORTER, s.name, "{}", [])),
     "requeue": Move(

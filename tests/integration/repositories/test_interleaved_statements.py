@@ -109,14 +109,20 @@ PAIRS: Final[list[Pair]] = [
         "queued task",
         TASK_ROW,
         alone="""
-            claim    | moved | leased by second #1
-            withdraw | done  | withdrawn #0
+            claim      | moved | leased by second #1
+            http first | done  | leased by second #1
+            withdraw   | done  | withdrawn #0
         """,
         pairs="""
-            claim    | claim    | skips | nothing | leased by first #1
-            claim    | withdraw | waits | done    | withdrawn #1
-            withdraw | claim    | skips | nothing | withdrawn #0
-            withdraw | withdraw | waits | done    | withdrawn #0
+            claim      | claim      | skips | nothing | leased by first #1
+            claim      | http first | waits | done    | leased by first #1
+            claim      | withdraw   | waits | done    | withdrawn #1
+            http first | claim      | skips | nothing | leased by first #1
+            http first | http first | waits | done    | leased by first #1
+            http first | withdraw   | waits | done    | withdrawn #1
+            withdraw   | claim      | skips | nothing | withdrawn #0
+            withdraw   | http first | waits | done    | withdrawn #0
+            withdraw   | withdraw   | waits | done    | withdrawn #0
         """,
     ),
     *rivalry(

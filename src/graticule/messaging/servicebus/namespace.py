@@ -120,8 +120,8 @@ def namespace_host(settings: Settings) -> str:
     """Give the host of the namespace that is reached with an identity."""
     if settings.service_bus_fqdn:
         return settings.service_bus_fqdn
-    if settings.service_bus_namespace:
-        return f"{settings.service_bus_namespace}.{_DOMAIN}"
+    if namespace := settings.service_bus_namespace:
+        return namespace if "." in namespace else f"{namespace}.{_DOMAIN}"  # earlier settings name the host here, too
     raise ConfigurationError(
         "The namespace of Service Bus is not known.",
         hint="Set GRATICULE_SERVICE_BUS_FQDN (with an identity) or GRATICULE_SERVICE_BUS_CONNECTION_STRING.",
