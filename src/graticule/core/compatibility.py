@@ -1,7 +1,7 @@
 """Names that earlier artefacts of the platform family use, and what they are called here.
 
-Only spellings live here: publishers, workers and workflows written for those artefacts send them, and the models translate
-them before anything is checked. `docs/how-to/coming-from-rmhdagmaster.md` lists them for readers.
+Only spellings live here: publishers and workers written for those artefacts send them, and the models translate them
+before anything is checked. `docs/how-to/coming-from-rmhdagmaster.md` lists them for readers.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ def translate_result(data: Any) -> Any:
     if not isinstance(data, Mapping) or "success" not in data:
         return data
     success = data["success"]
-    if not isinstance(success, bool):
+    if success is not True and success is not False:
         raise ValueError("`success` must be true or false")
     if "status" in data:
         raise ValueError("`success` is another form of `status`: send only one of them")

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from graticule.dag.compiling.compatibility import translate_pipeline
 from graticule.dag.compiling.declarations import KEYS, WORKFLOW_ID, node_maps, read_inputs, read_version
 from graticule.dag.compiling.drafts import Draft, KnownHandler, read_node
 from graticule.dag.compiling.fields import Fields
@@ -43,6 +44,7 @@ def compile_workflow(text: str, *, file: str, handlers: Mapping[str, KnownHandle
     if not isinstance(document, YamlMap):
         problems.error("not_a_mapping", "A workflow is a mapping with 'workflow_id' and 'nodes'.", 1)
         return Compiled(None, problems.in_order)
+    translate_pipeline(document, problems)
     return _Compilation(Fields(document, problems, None), problems, handlers).result()
 
 

@@ -178,6 +178,16 @@ class HandlerContext(TaskContext):
     database: "Database | None" = None  # with the rights of a worker: the catalogue, and tables of features
     catalogue: "Catalogue | None" = None  # where it is not reached in the database
 
+    @property
+    def pool(self) -> "Database | None":
+        """The database, as earlier handlers call it."""
+        return self.database
+
+    @property
+    def blob_repository(self) -> Storage:
+        """The storage, as earlier handlers call it."""
+        return self.storage
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessContext(TaskContext):
@@ -186,3 +196,8 @@ class ProcessContext(TaskContext):
     storage: BlockingStorage
     checkpoint: BlockingCheckpoints
     staging: BlockingStaging | None = None
+
+    @property
+    def blob_repository(self) -> BlockingStorage:
+        """The storage, as earlier handlers call it."""
+        return self.storage

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from pydantic import BaseModel
 
 from graticule.core.errors import ConfigurationError
+from graticule.handlers.compatibility import HANDLER_ALIASES
 from graticule.logs import get_logger
 
 if TYPE_CHECKING:
@@ -94,7 +95,8 @@ def register_handler(
 
 def _register(handler: RegisteredHandler) -> None:
     present = _registered.get(handler.name)
-    if present is not None and _place(present) != _place(handler):
+    is_alias = present is not None and present.name != handler.name
+    if present is not None and not is_alias and _place(present) != _place(handler):
         raise ConfigurationError(
             f"Two handlers are called {handler.name!r}: {_place(present)} and {_place(handler)}.",
             hint="Give one of them another name.",
@@ -138,6 +140,9 @@ def _load() -> None:
         importlib.import_module(module)
     for entry_point in entry_points(group=ENTRY_POINT_GROUP):
         _load_entry_point(entry_point)
+    for alias, name in HANDLER_ALIASES.items():
+        if name in _registered:
+            _registered.setdefault(alias, _registered[name])
 
 
 def _load_entry_point(entry_point: EntryPoint) -> None:

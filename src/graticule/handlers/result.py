@@ -1,12 +1,32 @@
 """How a handler ended."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, overload
 
 from pydantic import JsonValue
 
+from graticule.core.compatibility import NO_REASON
 
-@dataclass(frozen=True, slots=True)
+
+class _Success:
+    """On the class, makes the result of finished work; on a result, tells whether it is one, as earlier handlers ask."""
+
+    @overload
+    def __get__(self, result: None, owner: type["HandlerResult"]) -> "Callable[..., HandlerResult]": ...
+
+    @overload
+    def __get__(self, result: "HandlerResult", owner: type["HandlerResult"]) -> bool: ...
+
+    def __get__(
+        self, result: "HandlerResult | None", owner: type["HandlerResult"]
+    ) -> "bool | Callable[..., HandlerResult]":
+        if result is None:
+            return owner.completed
+        return result.error_message is None and not result.is_interrupted
+
+
+@dataclass(frozen=True, slots=True, init=False)
 class HandlerResult:
     """What a handler gives back; one that gives back a plain JSON value has succeeded with it."""
 
@@ -17,8 +37,35 @@ class HandlerResult:
     report: dict[str, JsonValue] | None = None  # of what is wrong with the data, for whoever sent them
     is_interrupted: bool = False
 
+    success = _Success()
+
+    def __init__(
+        self,
+        output: JsonValue = None,
+        metrics: dict[str, JsonValue] | None = None,
+        error_message: str | None = None,
+        retryable: bool = True,  # noqa: FBT001, FBT002 - as a dataclass writes it
+        report: dict[str, JsonValue] | None = None,
+        is_interrupted: bool = False,  # noqa: FBT001, FBT002
+        *,
+        success: bool | None = None,
+    ) -> None:
+        """Earlier handlers say `success`, which then decides; all else is as the methods below write it."""
+        if success is not None:
+            error_message = None if success else error_message or NO_REASON
+        values = {
+            "output": output,
+            "metrics": metrics,
+            "error_message": error_message,
+            "retryable": retryable,
+            "report": report,
+            "is_interrupted": is_interrupted,
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
     @classmethod
-    def success(cls, output: JsonValue = None, metrics: dict[str, JsonValue] | None = None) -> Self:
+    def completed(cls, output: JsonValue = None, metrics: dict[str, JsonValue] | None = None) -> Self:
         """The work is done; `output` is what later nodes see."""
         return cls(output=output, metrics=metrics)
 
@@ -35,7 +82,7 @@ class HandlerResult:
 
         `report` tells in a form for programs what is wrong with the data; a partner sees it.
         """
-        reason = message or "the handler gave no reason"
+        reason = message or NO_REASON
         return cls(error_message=reason, retryable=retryable, report=report, metrics=metrics)
 
     @classmethod

@@ -28,7 +28,7 @@ def for_each_connection(conninfo: str) -> Conninfo:
         return conninfo
     azure_credential(
         for_database=True
-    )  # that its packages are missing is said at the start, not by each attempt to connect
+    )  # missing packages are said at the start, not by each attempt to connect
 
     async def with_token_of_now() -> str:
         return await with_token(conninfo)

@@ -102,7 +102,9 @@ async def test_results_are_gathered_in_index_order_over_many_steps(new_bench: Ne
     await report_children(bench, job_id, {4: "e", 1: "b", 3: "d"})
     await bench.advance(job_id)
     assert await merged(bench, job_id) == {"results": ["a", "b", "c", "d", "e", "f"], "count": 6}
-    assert (await bench.node(job_id, "split")).output == {"count": 6, "failed": 0}
+    children = [f"split__{index}" for index in range(6)]
+    expected = {"count": 6, "failed": 0, "fan_out_count": 6, "child_node_ids": children}
+    assert (await bench.node(job_id, "split")).output == expected
     assert (await bench.node(job_id, "split__5")).output == "f"
     await bench.finish(job_id, "last", "end")
     assert await bench.status(job_id) is JobStatus.COMPLETED

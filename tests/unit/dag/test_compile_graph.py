@@ -395,6 +395,44 @@ stages:
 """
 
 
+EARLIER_STAGES = """\
+job_type: process_raster
+description: Chunk and process large rasters into COGs
+total_stages: 2
+stages:
+  - {stage_number: 1, stage_name: validate, task_type: echo, max_parallel_tasks: 10, timeout_minutes: 30,
+     depends_on_stage: null, params: {tiles: [1, 2]}}
+  - {stage_number: 2, stage_name: tile, task_type: echo, max_parallel_tasks: 100, depends_on_stage: 1,
+     source: "{{ stages.validate.results[0].echoed_params.tiles }}", params: {tile: "{{ item }}"}}
+"""
+
+
+def test_stages_may_be_declared_as_earlier_releases_do() -> None:
+    graph = graph_of(EARLIER_STAGES)
+    assert (graph.workflow_id, graph.job_id) == ("process_raster", "params")
+    assert [*graph.nodes] == ["start", "validate", "tile", "tile_results", "end"]
+    assert graph.nodes["tile"].max_parallel == 100
+    assert graph.nodes["validate"].task is not None
+    assert graph.nodes["validate"].task.timeout_seconds == 1800
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "message"),
+    [
+        ("total_stages: 2", "total_stages: 3", "'total_stages' must be 2: so many stages are listed."),
+        ("stage_number: 2", "stage_number: 4", "'stages[1].stage_number'|must be 2: stages run as they are listed."),
+        ("depends_on_stage: 1", "depends_on_stage: 2", "a whole number from 1 to 1"),
+        ("depends_on_stage: null", "depends_on_stage: 1", "The first stage depends on no other."),
+        ("stage_name: tile", "stage_name: tile, name: other", "'stage_name' is another name of 'name'"),
+        ("job_type: process_raster", "job_type: a\nworkflow_id: b", "'job_type' is another name of 'workflow_id'"),
+    ],
+)
+def test_stages_that_contradict_themselves_are_refused(right: str, wrong: str, message: str) -> None:
+    compiled = compile_workflow(EARLIER_STAGES.replace(right, wrong), file="x.yaml", handlers=HANDLERS)
+    assert any(message.rpartition("|")[2] in problem.message for problem in compiled.problems)
+    assert compiled.graph is None
+
+
 def test_stages_compile_to_the_same_graph() -> None:
     graph = graph_of(STAGES)
     assert list(graph.nodes) == [

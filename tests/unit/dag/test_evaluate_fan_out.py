@@ -7,10 +7,10 @@ import pytest
 from pydantic import JsonValue
 from tests.unit.dag.jobs import PlayedJob, end, fan_in, fan_out, graph, split_graph, start, task, task_spec, told
 
-from graticule.core.models.engine import EventType
-from graticule.dag.deciding.fan_out import releasable
+from graticule.core.models.engine import EventType, NodeType
+from graticule.dag.deciding.fan_out import output_of_fan_out, releasable
 from graticule.dag.evaluate import advance
-from graticule.dag.state import NOT_LOADED, ChildOutcome, NeedsData, Policy
+from graticule.dag.state import NOT_LOADED, ChildOutcome, NeedsData, NodeState, Policy
 
 
 def counters(job: PlayedJob) -> tuple[int, int, int, int]:
@@ -68,7 +68,7 @@ def test_a_result_counts_and_the_last_one_completes() -> None:
         ("node_completed", "merge"),
         ("job_completed", None),
     ]
-    assert job.store.rows["split"].output == {"count": 3, "failed": 0}
+    assert job.store.rows["split"].output == fan_out_output(3)
     assert job.store.result == {"results": ["x", "x", "c"], "count": 3}
 
 
@@ -218,7 +218,7 @@ def test_a_tolerated_failure_is_listed() -> None:
     assert counters(job) == (3, 3, 0, 1)
     job.complete("split__0", "split__2", output=7)
     assert job.status == "completed"
-    assert job.store.rows["split"].output == {"count": 3, "failed": 1}
+    assert job.store.rows["split"].output == fan_out_output(3, failed=1)
     assert job.store.result == {
         "results": [7, 7],
         "count": 2,
@@ -235,6 +235,11 @@ def test_a_job_survives_when_every_child_fails_and_that_is_tolerated() -> None:
     assert job.store.rows["merge"].output["count"] == 0  # type: ignore[call-overload,index]
 
 
+def fan_out_output(total: int, failed: int = 0) -> JsonValue:
+    ids: list[JsonValue] = [f"split__{index}" for index in range(total)]
+    return {"count": total, "failed": failed, "fan_out_count": total, "child_node_ids": ids}
+
+
 def gathered(aggregation: str, *outputs: JsonValue) -> PlayedJob:
     job = PlayedJob(split_graph([*range(len(outputs))], aggregation=aggregation))
     job.submit()
@@ -248,6 +253,11 @@ def gathered(aggregation: str, *outputs: JsonValue) -> PlayedJob:
     [
         ("collect", ["a", None, {"b": 1}], {"results": ["a", None, {"b": 1}], "count": 3}),
         ("concat", [[1], [], [2, [3]]], {"results": [1, 2, [3]], "count": 3}),
+        (
+            "concat",
+            [{"tiles": ["a", "b"], "n": 2}, {"tiles": ["c"], "bands": [1]}, {"n": 0}, ["d"]],
+            {"results": ["a", "b", 1, "c", "d"], "count": 5, "by_key": {"tiles": ["a", "b", "c"], "bands": [1]}},
+        ),
         ("sum", [1, 2.5, {"a": 3, "b": "x", "c": True, "d": 4}, "5", None, False, [6]], {"total": 16.5, "count": 7}),
         ("first", ["a", "b"], {"result": "a", "count": 2}),
         ("last", ["a", "b"], {"result": "b", "count": 2}),
@@ -289,9 +299,20 @@ def test_first_and_last_pass_over_failed_children() -> None:
 
 
 def test_concat_of_something_else_fails_for_good() -> None:
-    job = gathered("concat", [1], {"a": [2]})
+    job = gathered("concat", [1], "a")
     assert job.status == "failed"
-    assert job.store.error_message == "node 'merge' failed: concat: the output of child split__1 is not a list."
+    assert (
+        job.store.error_message
+        == "node 'merge' failed: concat: the output of child split__1 is neither a list nor an object."
+    )
+
+
+def test_children_are_named_up_to_ten_thousand_of_them() -> None:
+    for total, is_named in ((10_000, True), (10_001, False)):
+        node = NodeState("split", NodeType.FAN_OUT, children_total=total, children_done=total)
+        output = output_of_fan_out(node)
+        assert (output["count"], output["fan_out_count"]) == (total, total)
+        assert ("child_node_ids" in output) is is_named
 
 
 def test_a_fan_in_asks_for_the_outcomes_of_the_children() -> None:

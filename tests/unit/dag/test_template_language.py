@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from jinja2.sandbox import SandboxedEnvironment
+from pydantic import JsonValue
 
 from graticule.dag.language.filters import FILTERS
 from graticule.dag.language.tests import TESTS
@@ -54,6 +55,7 @@ SAME_AS_JINJA2 = [
     *("words | reverse | list", "'abc' | reverse", "2.567 | round", "2.567 | round(2)", "2.567 | round(1, 'ceil')"),
     *("2.567 | round(1, 'floor')", "-2.5 | round(0, 'ceil')", "words | sort", "words | sort(reverse=true)"),
     *("words | sort(case_sensitive=true)", "people | sort(attribute='age')", "numbers | string", "5 | string"),
+    *("[words, numbers] | sum(start=[])", "[] | sum(start=[])"),
     *("numbers | sum", "people | sum(attribute='age')", "people | sum(attribute='age', start=10)", "text | trim"),
     *(
         "'xxaxx' | trim('x')",
@@ -129,7 +131,9 @@ def test_it_gives_what_jinja2_gives(expression: str) -> None:
 
 def test_every_filter_and_test_is_compared_with_jinja2() -> None:
     used = " ".join(SAME_AS_JINJA2)
-    assert {name for name in FILTERS if f"| {name}" not in used and f"'{name}'" not in used} == {"tojson", "truncate"}
+    assert {name for name in FILTERS if f"| {name}" not in used and f"'{name}'" not in used} == {
+        *("flatten", "tojson", "truncate")
+    }
     synonyms = {"equalto", "greaterthan", "lessthan", "lt"}
     assert {
         name for name in TESTS if name.isalpha() and f"is {name}" not in used and f"'{name}'" not in used
@@ -190,3 +194,25 @@ def test_what_cannot_be_done_is_told(expression: str, reason: str) -> None:
     with pytest.raises(TemplateError) as caught:
         render_value("{{ " + expression + " }}", CONTEXT)
     assert reason in caught.value.reason
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("[[1, [2]], 3, []] | flatten", [1, 2, 3]),
+        ("[[1, [2, [3]]]] | flatten(1)", [1, [2, [3]]]),
+        ("[[1, [2, [3]]]] | flatten(2)", [1, 2, [3]]),
+        ("['ab', {'a': [1]}] | flatten", ["ab", {"a": [1]}]),
+        ("[[1], [2]] | flatten(0)", [[1], [2]]),
+        ("[[[1]], [[2]]] | map('flatten') | list | sum(start=[])", [1, 2]),
+    ],
+)
+def test_lists_of_lists_become_one(expression: str, expected: JsonValue) -> None:
+    assert render_value("{{ " + expression + " }}", {}) == expected
+
+
+def test_what_is_joined_must_be_lists_and_is_bounded() -> None:
+    with pytest.raises(TemplateError, match="sum needs a list, and got a number"):
+        render_value("{{ [[1], 2] | sum(start=[]) }}", {})
+    with pytest.raises(TemplateError, match="too many steps"):
+        render_value("{{ lists | flatten }}", {"lists": [[0] * 10_000] * 1000})

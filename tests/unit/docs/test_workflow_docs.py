@@ -88,7 +88,9 @@ def test_a_large_file_is_processed_tile_by_tile() -> None:
     assert job.store.rows["route"].output == {"branch": 1, "next": ["split"]}
     assert [child.fan_out_key for child in job.store.children("split")] == ["tile-north", "tile-south"]
     job.complete("split__0", "split__1", output={})
-    assert job.store.rows["split"].output == {"count": 2, "failed": 0}
+    children = ["split__0", "split__1"]
+    told = {"count": 2, "failed": 0, "fan_out_count": 2, "child_node_ids": children}
+    assert job.store.rows["split"].output == told
     assert job.store.rows["report"].input_params == {"tiles": 2}
 
 

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from graticule.core.errors import ConfigurationError
 from graticule.handlers import HandlerContext, ProcessContext, handlers, known_handlers, register_handler, registry
+from graticule.handlers.compatibility import HANDLER_ALIASES
 
 
 @pytest.fixture(autouse=True)
@@ -92,3 +93,19 @@ def test_handlers_of_other_packages_are_found_and_a_broken_package_stops_no_othe
     monkeypatch.setattr(registry, "_loaded", [])
     assert "other.found" in handlers()
     assert "echo" in handlers()
+
+
+def test_earlier_names_of_handlers_lead_to_ours() -> None:
+    for alias, name in HANDLER_ALIASES.items():
+        assert handlers()[alias] is handlers()[name]
+        assert handlers()[alias].name == name  # by which a child process finds it
+
+
+def test_a_package_may_have_a_handler_of_an_earlier_name() -> None:
+    @register_handler("raster_validate", queue="own")
+    async def own(ctx: HandlerContext) -> None:
+        """Validate in its own way."""
+
+    assert handlers()["raster_validate"].function is own
+    assert handlers()["raster.validate"].function is not own
+

@@ -112,12 +112,25 @@ def _collect(outputs: Outputs, count: int) -> dict[str, JsonValue]:
 
 
 def _concat(outputs: Outputs, count: int) -> dict[str, JsonValue]:
+    """Join lists; of outputs that are objects, join every list found in them, together and by key."""
     results: list[JsonValue] = []
+    by_key: dict[str, JsonValue] = {}
     for node_id, output in outputs.items():
-        if not isinstance(output, list):
-            raise CannotRun(f"concat: the output of child {node_id} is not a list.")
-        results += output
-    return {"results": results, "count": len(results)}
+        for key, part in _lists(node_id, output):
+            results += part
+            if key is not None:
+                joined = by_key.setdefault(key, [])
+                joined += part  # type: ignore[operator]
+    gathered: dict[str, JsonValue] = {"results": results, "count": len(results)}
+    return gathered | {"by_key": by_key} if by_key else gathered
+
+
+def _lists(node_id: str, output: JsonValue) -> list[tuple[str | None, list[JsonValue]]]:
+    if isinstance(output, list):
+        return [(None, output)]
+    if isinstance(output, dict):
+        return [(key, part) for key, part in sorted(output.items()) if isinstance(part, list)]
+    raise CannotRun(f"concat: the output of child {node_id} is neither a list nor an object.")
 
 
 def _sum(outputs: Outputs, count: int) -> dict[str, JsonValue]:

@@ -17,6 +17,7 @@ from graticule.dag.state import NodeState
 from graticule.dag.templates import ParamsTemplate, render_value
 
 KEY_LENGTH = 255
+MAX_NAMED_CHILDREN = 10_000  # in the output of a fan-out
 
 
 def expand(step: Step, spec: NodeSpec) -> list[NodeState]:
@@ -85,12 +86,21 @@ def has_ended(node: NodeState) -> bool:
 def complete_fan_out(step: Step, spec: NodeSpec) -> None:
     """Complete a fan-out whose children have ended, or that has none."""
     node = step.move(spec.node_id, NodeStatus.COMPLETED)
-    node.output = {"count": node.children_total, "failed": node.children_failed}
+    node.output = output_of_fan_out(node)
     step.tell(
         EventType.NODE_COMPLETED,
         spec.node_id,
         {"children": node.children_total, "failed": node.children_failed},
     )
+
+
+def output_of_fan_out(node: NodeState) -> dict[str, JsonValue]:
+    """Return the counts, and what earlier workflows read: the number again, and the ids unless they are too many."""
+    total = node.children_total
+    output: dict[str, JsonValue] = {"count": total, "failed": node.children_failed, "fan_out_count": total}
+    if total <= MAX_NAMED_CHILDREN:
+        output["child_node_ids"] = [child_id(node.node_id, index) for index in range(total)]
+    return output
 
 
 def _items(step: Step, spec: NodeSpec, context: Mapping[str, Any]) -> list[JsonValue]:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -27,6 +27,7 @@ from graticule.dag.language.values import (
     to_text,
 )
 
+MAX_LEVELS: Final = 64  # of nested lists
 Filter = Callable[..., object]
 
 
@@ -304,10 +305,30 @@ def largest(run: Run, value: object, case_sensitive: object = False, attribute: 
 
 
 def total(run: Run, value: object, attribute: object = None, start: object = 0) -> object:
-    """Add the numbers of a list."""
+    """Add the numbers of a list; with `start=[]`, join the lists in it."""
+    if isinstance(start, list):
+        return _joined(run, start, _attributes(run, as_list(run, value, "sum"), attribute), "sum")
     for number in _attributes(run, as_list(run, value, "sum"), attribute):
         start = add(run, start, as_number(number, "sum"))
     return start
+
+
+def flatten(run: Run, value: object, levels: object = None) -> list[object]:
+    """Put the items of inner lists in their place, down to so many levels or, without a number, to the innermost."""
+    remaining = MAX_LEVELS if levels is None else min(as_whole(levels, "flatten"), MAX_LEVELS)
+    listed = list(as_list(run, value, "flatten"))
+    while remaining > 0 and any(kind(item) is Kind.LIST for item in listed):
+        listed = _joined(run, [], [item if kind(item) is Kind.LIST else [item] for item in listed], "flatten")
+        remaining -= 1
+    return listed
+
+
+def _joined(run: Run, start: Sequence[object], lists: Iterable[object], use: str) -> list[object]:
+    joined = list(start)
+    for item in lists:
+        joined += as_list(run, item, use)
+    run.budget.spend(len(joined))
+    return joined
 
 
 def batch(run: Run, value: object, size: object, fill: object = None) -> list[object]:
@@ -398,6 +419,7 @@ FILTERS: Final[Mapping[str, Filter]] = {
     "count": length,
     "dictsort": dictsort,
     "first": first,
+    "flatten": flatten,
     "float": floating,
     "format": format_text,
     "indent": indent,
