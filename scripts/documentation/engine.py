@@ -8,6 +8,7 @@ from scripts.documentation.schemas import fields_table, named, value_of
 from graticule.dag.compile import KnownHandler
 from graticule.dag.graph import Graph, InputSpec
 from graticule.dag.mermaid import to_mermaid
+from graticule.handlers.compatibility import HANDLER_ALIASES
 from graticule.handlers.registry import BUILT_IN, RegisteredHandler, handlers
 from graticule.services.workflow_library import compile_file, shipped_folder
 
@@ -34,7 +35,8 @@ def pages() -> dict[str, str]:
 
 def shipped_handlers() -> list[RegisteredHandler]:
     """Give our own handlers by name; those of other packages may be installed beside them."""
-    return sorted((each for each in handlers().values() if each.module in BUILT_IN), key=lambda each: each.name)
+    ours = {each.name: each for each in handlers().values() if each.module in BUILT_IN}
+    return [ours[name] for name in sorted(ours)]
 
 
 def shipped_workflows() -> list[Graph]:
@@ -51,6 +53,7 @@ def _handler(handler: RegisteredHandler) -> str:
         ("timeout", f"{handler.timeout_seconds} s"),
         *([("memory", f"{handler.memory_limit_mb} MiB")] if handler.memory_limit_mb else []),
         *([("database", "needed")] if handler.needs_database else []),
+        *(("also called", code(alias)) for alias, name in HANDLER_ALIASES.items() if name == handler.name),
     ]
     parts = (
         heading(2, code(handler.name), anchor_of(handler.name)),

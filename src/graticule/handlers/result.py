@@ -44,9 +44,9 @@ class HandlerResult:
         output: JsonValue = None,
         metrics: dict[str, JsonValue] | None = None,
         error_message: str | None = None,
-        retryable: bool = True,  # noqa: FBT001, FBT002 - as a dataclass writes it
+        retryable: bool = True,
         report: dict[str, JsonValue] | None = None,
-        is_interrupted: bool = False,  # noqa: FBT001, FBT002
+        is_interrupted: bool = False,
         *,
         success: bool | None = None,
     ) -> None:

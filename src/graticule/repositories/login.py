@@ -26,9 +26,7 @@ def for_each_connection(conninfo: str) -> Conninfo:
     """Give the address for a pool of psycopg: itself, or what makes it anew for each connection."""
     if not shows_token(conninfo):
         return conninfo
-    azure_credential(
-        for_database=True
-    )  # missing packages are said at the start, not by each attempt to connect
+    azure_credential(for_database=True)  # missing packages are said at the start, not by each attempt to connect
 
     async def with_token_of_now() -> str:
         return await with_token(conninfo)

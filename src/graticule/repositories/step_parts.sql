@@ -246,7 +246,11 @@ WHERE processed_versions.state IN ('completed', 'failed') AND job.callback_url I
 
 -- name: callbacks
 INSERT INTO dagapp.dag_callbacks (job_id, url, payload, next_attempt_at, created_at)
-SELECT job.job_id, job.callback_url, jsonb_build_object('job_id', job.job_id, 'status', ended.status),
+SELECT job.job_id, job.callback_url,
+       jsonb_strip_nulls(jsonb_build_object(
+           'job_id', job.job_id, 'status', ended.status, 'correlation_id', job.correlation_id,
+           'idempotency_key', job.idempotency_key
+       )),
        %(now)s, %(now)s
 FROM json_to_recordset(%(callbacks)s) AS ended (job_id text, status text)
 JOIN dagapp.dag_jobs AS job ON job.job_id = ended.job_id

@@ -3,7 +3,7 @@
 -- name: occupied
 -- Those of our schemas that are there already.
 SELECT nspname FROM pg_namespace
-WHERE nspname IN ('dagapp', 'geo', 'external', 'serving', 'pgstac')
+WHERE nspname IN ('dagapp', 'dagapp_compat', 'geo', 'external', 'serving', 'pgstac')
 ORDER BY nspname;
 
 -- name: has_roles

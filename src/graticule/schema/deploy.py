@@ -105,6 +105,7 @@ class DatabaseSchema:
         if confirm != database:
             raise Conflict("The rebuild was not confirmed.", hint=f"Confirm it with the database's name: {database}.")
         async with self._exclusive():
+            await self._hide()  # with its marker: the views go with the tables, and are made again
             for schema in self._schemas:
                 drop = sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(schema))
                 await self._connection.execute(drop)
@@ -252,7 +253,7 @@ class DatabaseSchema:
     async def _hide(self) -> None:
         async with self._connection.transaction():
             await self._act_as_owner()
-            await self._connection.execute("DROP SCHEMA IF EXISTS serving CASCADE")
+            await self._connection.execute("DROP SCHEMA IF EXISTS serving, dagapp_compat CASCADE")
 
     async def _seed(self, models: Models) -> None:
         async with self._connection.transaction():

@@ -1,9 +1,12 @@
-"""The views through which the services see the platform, and who sees which rows of the catalogue."""
+"""The views over the models' tables: what the services may see, row by row, and the rows under their earlier names."""
 
 import hashlib
 from importlib.resources import files
+from typing import Final
 
 from graticule.schema import pgstac
+
+SCRIPTS: Final = ("serving.sql", "compatibility.sql")
 
 
 def script() -> str:
@@ -18,4 +21,5 @@ def marker() -> str:
 
 
 def _written() -> str:
-    return files(__package__).joinpath("serving.sql").read_text(encoding="utf-8").strip()
+    scripts = (files(__package__).joinpath(name).read_text(encoding="utf-8").strip() for name in SCRIPTS)
+    return "\n\n".join(scripts)

@@ -21,6 +21,7 @@ __all__ = [
 ]
 
 OPERATORS: Final = "@operators"  # the recipient of callbacks of operators' jobs: no platform can have this name
+SUBMITTERS_OWN: Final = ("correlation_id", "idempotency_key")
 _PREFIX: Final = "whsec_"
 
 
@@ -46,6 +47,8 @@ def body_of(callback: Callback, public_url: str) -> bytes:
     key = callback.payload[named]
     path = f"/api/platform/status/{key}" if named == "request_id" else f"/api/status/job/{key}"
     body = {named: key, "status": callback.payload["status"], "result_url": public_url.rstrip("/") + path}
+    if named == "job_id":  # whoever submitted by message knows the job by these alone
+        body |= {name: callback.payload[name] for name in SUBMITTERS_OWN if callback.payload.get(name) is not None}
     return json.dumps(body, separators=(",", ":")).encode()
 
 

@@ -147,6 +147,8 @@ async def test_a_rebuild_is_refused_without_development_mode_and_without_the_rig
             assert report.current
             assert connection.execute(count).fetchone() == (0, "ArcGIS")
             assert (await schema.status()).current
+            views = "SELECT to_regclass('serving.states'), to_regclass('dagapp_compat.dag_node_states')"
+            assert None not in (connection.execute(views).fetchone() or (None,))
 
 
 async def test_status_tells_an_empty_database_from_a_deployed_one(empty_databases: list[TestDatabase]) -> None:

@@ -263,7 +263,7 @@ def test_the_handlers_that_need_the_database_are_told() -> None:
 def test_all_that_a_context_has_is_told() -> None:
     told = {name.split("(")[0] for row in table(PAGE, "| `ctx.` |") for name in codes(row[0])}
     internal = {"signals", "report_progress", "pace"}
-    for context, without in ((HandlerContext, {"staging"}), (ProcessContext, {"database", "catalogue"})):
+    for context, without in ((HandlerContext, {"staging"}), (ProcessContext, {"database", "catalogue", "pool"})):
         assert told - without == {name for name in dir(context) if not name.startswith("_")} - internal
 
 

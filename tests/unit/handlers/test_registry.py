@@ -108,4 +108,3 @@ def test_a_package_may_have_a_handler_of_an_earlier_name() -> None:
 
     assert handlers()["raster_validate"].function is own
     assert handlers()["raster.validate"].function is not own
-

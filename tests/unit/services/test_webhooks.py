@@ -90,3 +90,6 @@ def test_an_operator_is_told_of_the_job() -> None:
     told = {"job_id": "job", "status": "failed", "result_url": "https://p.example/api/status/job/job"}
     assert json.loads(body_of(made, "https://p.example")) == told
     assert recipient_of(made) == OPERATORS
+    own = {"correlation_id": "order-7", "idempotency_key": "key-7"}
+    asked = callback(payload={**OPERATORS_OWN, **own})
+    assert json.loads(body_of(asked, "https://p.example")) == {**told, **own}
