@@ -304,6 +304,9 @@ class Settings(BaseSettings):
 
     # The storage
     storage_root: Path | None = Field(None, description="The folder of files; default: `storage` in the data folder.")
+    default_container: ContainerName | None = Field(
+        None, description="The container of sources that jobs are submitted without; unset: they must name it."
+    )
     silver_container: ContainerName = Field("silver", description="The container of what the platform makes.")
     external_container: ContainerName = Field("external", description="The container of copies for the public.")
     storage_allow_hosts: str = Field(

@@ -1,5 +1,24 @@
-"""What these tests share: the application with its engine at work, on an emptied database."""
+"""What these tests share: the application with its engine at work, on an emptied database, and its files."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.compat.earlier_reports import EarlierWorker
 from tests.integration.api.conftest import api, database, logged
+from tests.integration.api.running import RunningApi
+from tests.integration.handlers.raster.desk import Desk, opened_desk
 
 __all__ = ["api", "database", "logged"]
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    """Give the storage of the application, with a way to run handlers on it."""
+    with opened_desk(tmp_path / "storage") as opened:
+        yield opened
+
+
+@pytest.fixture
+def worker(api: RunningApi, desk: Desk) -> EarlierWorker:
+    return EarlierWorker(api, desk)

@@ -423,6 +423,7 @@ PLAIN = {"home", "pg_bin", "postgres_host", "postgres_db", "postgres_user", "job
     "console_base_map_attribution",
     "serve_cors_origins",
     "adf_subscription_id",
+    "default_container",
     "managed_identity_client_id",
     "db_admin_managed_identity_client_id",
     "adf_resource_group",

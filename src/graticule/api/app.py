@@ -50,6 +50,7 @@ from graticule.services.results import ResultIntake
 from graticule.services.reviews import ReviewService
 from graticule.services.service_addresses import ServiceAddresses
 from graticule.services.service_tokens import ServiceTokens
+from graticule.services.staged_jobs import StagedJobs
 from graticule.services.statistics import StatisticsService
 from graticule.services.submissions import SubmissionService
 from graticule.storage.options import StorageOptions
@@ -134,6 +135,10 @@ def _add_services(app: FastAPI, settings: Settings, database_url: str) -> None:
     app.state.jobs = engine.jobs
     app.state.workflows = engine.workflows
     app.state.job_reader = JobReader(database, engine.outputs)
+    app.state.addresses = ServiceAddresses.of(settings)
+    app.state.staged_jobs = StagedJobs(
+        app.state.job_reader, queue=settings.job_queue_name, serve_url=app.state.addresses.internal
+    )
     app.state.results = ResultIntake(database, storage_of(settings))
     app.state.leases = LeaseService(database, settings.worker_lease_seconds, engine.queue_metrics)
     app.state.presences = PresenceService(database)
@@ -148,6 +153,5 @@ def _add_services(app: FastAPI, settings: Settings, database_url: str) -> None:
     app.state.assets = AssetReader(database)
     app.state.submissions = SubmissionService(database, engine.jobs, engine.workflows, StorageOptions.of(settings))
     app.state.reviews = ReviewService(database, PublishingJobs(engine.jobs, engine.workflows))
-    app.state.addresses = ServiceAddresses.of(settings)
     listener = Listener(database_url, ROLE, [EVENTS], name="graticule-orchestrator-events")
     app.state.events = EventStream(database, listener)

@@ -4,7 +4,7 @@ Only spellings live here: publishers and workers written for those artefacts sen
 before anything is checked. `docs/how-to/coming-from-rmhdagmaster.md` lists them for readers.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any, Final
 
 JOB_FIELDS: Final = {"inputs": "input_params"}
@@ -35,3 +35,16 @@ def translate_result(data: Any) -> Any:
     if success:
         return rest | {"status": "completed", "error_message": None}
     return rest | {"status": "failed", "error_message": data.get("error_message") or NO_REASON}
+
+
+def translate_inputs(
+    declared: Container[str], given: Mapping[str, Any], default_container: str | None
+) -> dict[str, Any]:
+    """Return the inputs of a job as workflows take them: bands by number, and a container where there is a default."""
+    inputs = dict(given)
+    names = inputs.get("band_names")
+    if "band_names" in declared and isinstance(names, list):
+        inputs["band_names"] = {str(number): name for number, name in enumerate(names, start=1)}
+    if default_container and "container_name" in declared and inputs.get("container_name") is None:
+        inputs["container_name"] = default_container
+    return inputs

@@ -10,7 +10,7 @@ from graticule.core.compatibility import NO_REASON
 
 
 class _Success:
-    """On the class, makes the result of finished work; on a result, tells whether it is one, as earlier handlers ask."""
+    """On the class, makes the result of finished work; on a result, whether it is one, which earlier code asks."""
 
     @overload
     def __get__(self, result: None, owner: type["HandlerResult"]) -> "Callable[..., HandlerResult]": ...
@@ -39,7 +39,7 @@ class HandlerResult:
 
     success = _Success()
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - the fields in their order
         self,
         output: JsonValue = None,
         metrics: dict[str, JsonValue] | None = None,

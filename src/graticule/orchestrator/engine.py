@@ -4,6 +4,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry
@@ -86,8 +87,10 @@ def create_engine(
     )
     metrics, queue_metrics = EngineMetrics(registry), QueueMetrics(registry)
     steps, loop_steps = (StepService(each, owner_id, outputs, limits, metrics) for each in (database, loop_database))
-    jobs = JobService(database, steps, workflows, callback_allow=settings.callback_allow)
-    loop_jobs = JobService(loop_database, loop_steps, workflows, callback_allow=settings.callback_allow)
+    make_jobs = partial(
+        JobService, callback_allow=settings.callback_allow, default_container=settings.default_container
+    )
+    jobs, loop_jobs = make_jobs(database, steps, workflows), make_jobs(loop_database, loop_steps, workflows)
     broker = _broker(settings, loop_database, owner_id, queue_metrics)
     on_tasks = None if broker is None else broker.announce
     return Engine(

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from graticule.core.compatibility import JOB_FIELDS, translate_fields
+from graticule.core.compatibility import JOB_FIELDS, translate_fields, translate_inputs
 from graticule.core.errors import Conflict, Refused
 from graticule.core.fault_points import Commit
 from graticule.core.ids import AssetId, JobId
@@ -87,10 +87,20 @@ class JobService:
     """Makes jobs and acts on them, as the owner that takes their steps."""
 
     def __init__(
-        self, database: Database, steps: StepService, workflows: Workflows, *, callback_allow: str = ""
+        self,
+        database: Database,
+        steps: StepService,
+        workflows: Workflows,
+        *,
+        callback_allow: str = "",
+        default_container: str | None = None,
     ) -> None:
-        """Make a service; `callback_allow` names what callbacks may reach although it is private."""
+        """Make a service; `callback_allow` names what callbacks may reach although it is private.
+
+        Jobs that are submitted without a `container_name` read from the default one, if there is one.
+        """
         self._callback_allow = callback_allow
+        self._default_container = default_container
         self._database = database
         self._steps = steps
         self._workflows = workflows
@@ -122,7 +132,9 @@ class JobService:
         graph = self._workflows.library.get(submission.workflow_id)
         if submission.callback_url is not None:
             check_callback_url(submission.callback_url, self._callback_allow)
-        inputs = validate_inputs(graph, submission.input_params)
+        default_container = self._default_container if work is None else None
+        given = translate_inputs(graph.inputs, submission.input_params, default_container)
+        inputs = validate_inputs(graph, given)
         document(inputs)  # refuses what no row can hold
         # A job of an asset version is always one of its own: it may have the inputs of an earlier one.
         is_one = graph.job_id == "params" and work is None

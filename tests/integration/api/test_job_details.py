@@ -159,8 +159,8 @@ async def test_the_graph_is_the_one_that_the_job_pinned(
 
 async def test_the_short_forms_of_a_status(admin_client: httpx.AsyncClient, connection: Connection) -> None:
     await add_job(connection, "job", status=JobStatus.FAILED, error_message="it broke")
-    for path in ("/api/jobs/status/job", "/api/v1/status/job"):
+    for path, word in (("/api/jobs/status/job", "FAILED"), ("/api/v1/status/job", "failed")):
         status = (await admin_client.get(path)).json()
-        assert (status["job_id"], status["status"], status["error"]) == ("job", "failed", "it broke")
+        assert (status["job_id"], status["status"], status["error"]) == ("job", word, "it broke")
         assert status["progress"]["total"] == 0
     assert (await NodeRepository(connection).of_job("job")) == []  # type: ignore[arg-type]

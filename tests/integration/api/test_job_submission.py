@@ -216,8 +216,10 @@ async def test_the_staged_form_takes_the_inputs_as_its_body(api: RunningApi) -> 
     answer = await api.client.post("/api/jobs/submit/echo_test", json={"message": "hi"})
     assert answer.status_code == 201, answer.text
     accepted = answer.json()
-    assert set(accepted) == {"job_id", "workflow_id", "status", "created", "status_url"}
-    assert (accepted["workflow_id"], accepted["created"]) == ("echo_test", True)
+    told = {"job_id", "workflow_id", "job_type", "status", "created", "queue", "message_id", "status_url", "created_at"}
+    assert set(accepted) == told
+    assert (accepted["job_type"], accepted["created"], accepted["status"]) == ("echo_test", True, "processing")
+    assert (accepted["queue"], accepted["message_id"]) == ("orchestrator-jobs", accepted["job_id"])
     assert await actors(api, accepted["job_id"], "job_created") == ["admin"]
     status = await api.get(accepted["status_url"])
     assert (status["job_id"], status["result"], status["error"]) == (accepted["job_id"], None, None)

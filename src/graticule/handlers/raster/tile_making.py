@@ -32,7 +32,9 @@ MOST_THREADS: Final = 2
 
 def made_scheme(ctx: ProcessContext, params: TilingScheme) -> JsonValue:
     """Stage the scheme, and tell what tasks follow from it."""
-    prefix, stem = checked_prefix(params.blob_prefix or prefix_for(params.source)), stem_of(params.source)
+    # Two jobs of one source, with other options, must not put their tiles in one folder.
+    own_prefix = f"{prefix_for(params.source)}-{ctx.job_id[-8:]}"
+    prefix, stem = checked_prefix(params.blob_prefix or own_prefix), stem_of(params.source)
     with (
         unchanged(ctx.storage, params.source, params.source_etag, params.prepared) as opened,
         gdal_environment(CACHE_MB),
@@ -55,6 +57,8 @@ def made_scheme(ctx: ProcessContext, params: TilingScheme) -> JsonValue:
         "scheme": staged,
         "blob_prefix": prefix,
         "tile_count": len(scheme.tiles),
+        "columns": max(tile.column for tile in scheme.tiles) + 1,
+        "rows": max(tile.row for tile in scheme.tiles) + 1,
         "batches": [[*batch] for batch in batches_of([tile.tile_id for tile in scheme.tiles])],
         "tile_size": scheme.tile_size,
         "overlap": scheme.overlap,
