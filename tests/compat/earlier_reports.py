@@ -12,6 +12,7 @@ from tests.integration.handlers.raster.desk import Desk
 
 from graticule.core.ids import JobId
 from graticule.handlers.compatibility import HANDLER_ALIASES
+from graticule.handlers.stac.inputs import ItemInputs
 
 REGISTER = "raster.stac_register_item"
 
@@ -38,7 +39,8 @@ class EarlierWorker:
     def _run(self, job_id: JobId, handler: str, params: dict[str, Any]) -> Any:
         name = HANDLER_ALIASES.get(handler, handler)
         if name == REGISTER:
-            return {name: params.get(name, "none") for name in ("stac_item_id", "stac_collection_id")}
+            given = ItemInputs.model_validate(params)
+            return {"stac_item_id": given.stac_item_id, "stac_collection_id": given.stac_collection_id}
         if name == "echo":
             return {"echoed_params": params}
         self.desk.job_id = job_id

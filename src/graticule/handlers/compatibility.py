@@ -1,6 +1,7 @@
-"""Names under which workflows of the platform family's earlier releases call handlers of ours."""
+"""How workflows of the platform family's earlier releases call handlers of ours: the names, and the parameters."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 # A package that registers a handler of such a name keeps it: the alias is for names that nobody else has.
 HANDLER_ALIASES: Final = {
@@ -16,3 +17,13 @@ HANDLER_ALIASES: Final = {
     "raster.stac_register": "raster.stac_register_item",
     "finalize": "raster.stac_register_item",
 }
+
+SOURCE_PARAMETERS: Final = {"source_url": "source"}
+
+
+def translate_tile(params: Any) -> Any:
+    """Return the parameters of one tile, where a fan-out over `tile_list` hands the item on as it is."""
+    if not isinstance(params, Mapping) or not isinstance(params.get("tile"), Mapping):
+        return params
+    rest = {name: value for name, value in params.items() if name not in {"tile", "tile_index"}}
+    return {name: params["tile"][name] for name in ("scheme", "tile_id") if name in params["tile"]} | rest

@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from graticule.core.compatibility import translate_fields
 from graticule.core.errors import InvalidInput
+from graticule.handlers.compatibility import SOURCE_PARAMETERS
 from graticule.handlers.raster.raster_type import RasterType
 
 Tier = Literal["visualization", "analysis", "archive"]
@@ -24,6 +26,11 @@ class SourceParams(BaseModel):
     source_etag: str | None = Field(None, description="What it must still have.")
     prepared: str | None = Field(None, description="What `raster.validate` made of it, which is read instead.")
     blob_prefix: str | None = Field(None, description="Below what the outputs are; without one, after the source.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _translate(cls, params: Any) -> Any:
+        return translate_fields(params, SOURCE_PARAMETERS)
 
 
 class OutputOptions(BaseModel):

@@ -1,9 +1,12 @@
 """Schemes and tiles."""
 
 from collections.abc import Sequence
+from math import isqrt
 from typing import Any, Final
 
+import numpy as np
 from pydantic import JsonValue
+from rasterio.io import DatasetReader
 
 from graticule.core.errors import InvalidInput
 from graticule.handlers.answers import go_on
@@ -23,11 +26,12 @@ from graticule.handlers.raster.rendering import Rendering, output_options, rende
 from graticule.handlers.raster.schemes import Scheme, scheme_of
 from graticule.handlers.raster.source import unchanged
 from graticule.handlers.raster.tiles import TileParams, TilingScheme
-from graticule.handlers.raster.tiling import Tile, batches_of
+from graticule.handlers.raster.tiling import BLOCK, LARGEST_TILE, SMALLEST_TILE, Tile, batches_of
 
 # Tiles are made beside each other by as many processes as there are processors; a second thread keeps a processor
 # busy that has no tile of its own any more.
 MOST_THREADS: Final = 2
+MAX_LISTED_TILES: Final = 10_000  # one by one; the batches name all of them
 
 
 def made_scheme(ctx: ProcessContext, params: TilingScheme) -> JsonValue:
@@ -48,11 +52,12 @@ def made_scheme(ctx: ProcessContext, params: TilingScheme) -> JsonValue:
             prepared=params.prepared,
             blob_prefix=prefix,
             stem=stem,
-            tile_size=params.tile_size,
+            tile_size=params.tile_size or _size_within(dataset, params.tile_size_mb),
             overlap=params.overlap,
         )
     staged = staged_path(ctx.storage, ctx.job_id, f"{SCHEMES}/{stem}.geojson")
     ctx.storage.put(staged, scheme.to_geojson())
+    named = scheme.tiles if len(scheme.tiles) <= MAX_LISTED_TILES else []
     return {
         "scheme": staged,
         "blob_prefix": prefix,
@@ -60,12 +65,22 @@ def made_scheme(ctx: ProcessContext, params: TilingScheme) -> JsonValue:
         "columns": max(tile.column for tile in scheme.tiles) + 1,
         "rows": max(tile.row for tile in scheme.tiles) + 1,
         "batches": [[*batch] for batch in batches_of([tile.tile_id for tile in scheme.tiles])],
+        "tile_list": [{"tile_id": tile.tile_id, "scheme": staged} for tile in named],
         "tile_size": scheme.tile_size,
         "overlap": scheme.overlap,
         "grid": scheme.grid.to_json(),
         "bbox": list(scheme.grid.bounds_4326()),
         **scheme.facts,
     }
+
+
+def _size_within(dataset: DatasetReader, size_mb: int | None) -> int | None:
+    """Return the largest side of a tile whose pixels have at most so many MiB."""
+    if size_mb is None:
+        return None
+    pixel = dataset.count * np.dtype(dataset.dtypes[0]).itemsize
+    side = isqrt(size_mb * 1024 * 1024 // pixel) // BLOCK * BLOCK
+    return min(max(side, SMALLEST_TILE), LARGEST_TILE)
 
 
 def made_tiles(ctx: ProcessContext, params: TileParams, tile_ids: Sequence[str]) -> list[JsonValue]:

@@ -1,8 +1,11 @@
 """`raster.generate_tiling_scheme`, `raster.process_tile` and `raster.process_tile_batch`: a raster in tiles."""
 
-from pydantic import BaseModel, Field, JsonValue
+from typing import Any
+
+from pydantic import BaseModel, Field, JsonValue, model_validator
 
 from graticule.handlers.answers import answering
+from graticule.handlers.compatibility import translate_tile
 from graticule.handlers.context import ProcessContext
 from graticule.handlers.raster.options import MEMORY_LIMIT_MB, OutputOptions, SourceParams
 from graticule.handlers.registry import register_handler
@@ -13,6 +16,9 @@ class TilingScheme(SourceParams, OutputOptions):
     """Which source, what is made of it, and how it is cut."""
 
     tile_size: int | None = Field(None, description="A multiple of 512; chosen by bands and type when not given.")
+    tile_size_mb: int | None = Field(
+        None, ge=1, description="In place of tile_size: the size of one tile's pixels in MiB, at most."
+    )
     overlap: int = Field(512, description="Pixels of the output that neighbours share.")
 
 
@@ -24,9 +30,14 @@ class TileParams(BaseModel):
 
 
 class OneTile(TileParams):
-    """One tile of a scheme."""
+    """One tile of a scheme; `tile` may be an item of the scheme's `tile_list`."""
 
     tile_id: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _translate(cls, params: Any) -> Any:
+        return translate_tile(params)
 
 
 class TileBatch(TileParams):

@@ -97,6 +97,7 @@ def _validated(ctx: ProcessContext, source: Source, file: SourceFile, state: Sta
         found = examined(readable)
     return {
         "source": source.blob or source.shown,
+        "blob_url": source.blob or source.shown,  # as earlier workflows call it
         "outcome": outcome_of(found.findings).value,
         "findings": [each.model_dump(mode="json") for each in found.findings],
         "facts": found.facts.model_dump(mode="json"),

@@ -1,0 +1,73 @@
+"""The workflow examples of the platform family's documents run, completed by no more than each file says.
+
+The worker reports in the earlier shape, without a lease. Handlers are the real ones; only the catalogue is left out.
+"""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.compat.earlier_reports import EarlierWorker
+
+from graticule.core.ids import JobId
+
+DOCUMENTS = Path(__file__).with_name("documents")
+SCENE = {"container_name": "bronze", "blob_name": "scene.tif"}
+TILED = {"threshold_mb": 0.001}
+RUNS: list[tuple[str, dict[str, Any], list[str]]] = [
+    ("echo_test", {}, ["echo"]),
+    ("queue_routing", SCENE, ["raster_validate", "raster_cog_docker"]),
+    ("raster_processing", SCENE, ["raster_validate", "raster_cog_docker"]),
+    ("conditional_routing", SCENE, ["raster.validate", "raster.process", "finalize"]),
+    ("fan_out", {"item_list": ["alpha", "bravo", "charlie"]}, ["echo"] * 5),
+    ("tiled_processing", SCENE, ["raster.validate", "raster.create_cog", "raster.stac_register"]),
+    (
+        "tiled_processing",
+        {**SCENE, **TILED},
+        [
+            *("raster.validate", "raster.generate_tiling_scheme", "raster.process_tile"),
+            *("raster.create_mosaicjson", "raster.stac_register"),
+        ],
+    ),
+    ("retry", {"source": "bronze/scene.tif"}, ["raster_cog_docker"]),
+]
+
+
+@pytest.fixture
+async def family(worker: EarlierWorker) -> EarlierWorker:
+    """Load the documents as an operator does."""
+    for file in DOCUMENTS.glob("*.yaml"):
+        shutil.copy(file, worker.api.home / "workflows")
+    answer = await worker.api.client.post("/api/v1/workflows/reload")
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["problems"] == []
+    worker.desk.source("rgb", width=600, height=300)
+    return worker
+
+
+@pytest.mark.parametrize(("name", "inputs", "handlers"), RUNS, ids=[f"{run[0]}-{len(run[2])}" for run in RUNS])
+async def test_an_example_runs(family: EarlierWorker, name: str, inputs: dict[str, Any], handlers: list[str]) -> None:
+    body = {"workflow_id": f"family_{name.removesuffix('_test')}", "inputs": inputs, "priority": 1}
+    answer = await family.api.client.post("/api/v1/jobs", json=body)
+    assert answer.status_code == 201, answer.text
+    job = await family.finish(JobId(answer.json()["job_id"]))
+    assert (job["status"], job["error_message"]) == ("completed", None)
+    assert family.ran == handlers
+    if name == "fan_out":
+        ids = ["split__0", "split__1", "split__2"]
+        assert job["result"]["echoed_params"] == {"fan_out_count": 3, "children": ids}
+
+
+async def test_a_task_is_tried_as_often_as_the_example_says(family: EarlierWorker) -> None:
+    """Five attempts after the first, with the delay of the document."""
+    body = {"workflow_id": "family_retry", "inputs": {"source": "bronze/scene.tif"}}
+    job_id = JobId((await family.api.client.post("/api/v1/jobs", json=body)).json()["job_id"])
+    for attempt in range(6):
+        task = await family.api.task(job_id, "process")
+        assert task.task_id == f"{job_id}_process_{attempt}"
+        report = {"task_id": task.task_id, "success": False, "error_message": "no luck", "worker_id": "worker-xyz"}
+        answer = await family.api.client.post("/api/v1/callbacks/task-result", json=report)
+        assert answer.json() == {"accepted": True, "task": "done"}
+    await family.api.ended(job_id)
+    assert (await family.api.get(f"/api/v1/jobs/{job_id}"))["status"] == "failed"
