@@ -1,0 +1,231 @@
+"""Messages, reports and environments of the platform family's documents, with a worker that knows nothing else.
+
+The worker is a process of its own and imports nothing of ours: it receives tasks from Service Bus, or reads them in
+PostgreSQL, and reports by HTTP to the address that the documents name.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from pydantic import SecretStr
+from tests.conftest import TestDatabase
+from tests.integration.api.running import KEY, TOKEN
+from tests.integration.gateway.front import served
+from tests.integration.messaging.bus import put
+from tests.integration.repositories import rows
+from tests.servicebus_emulator import Emulator, QueueOptions
+from tests.unit.cli.conftest import run
+
+from graticule.api.app import create_api, engine_running
+from graticule.config import Settings, Transport
+from graticule.core.table import DatabaseRole
+from graticule.repositories.database import Connection
+from graticule.repositories.messages import MessageRepository
+
+DOCUMENTS = Path(__file__).with_name("documents")
+WORKER = Path(__file__).with_name("earlier_worker.py")
+MESSAGES = json.loads((DOCUMENTS / "messages.json").read_text())
+JOBS, TASKS = "orchestrator-jobs", "functionapp-tasks"
+
+
+@dataclass(frozen=True)
+class Family:
+    """An orchestrator at an address, a way to send it messages, and what its workers are told."""
+
+    client: httpx.AsyncClient
+    send: Callable[[dict[str, Any], str], Awaitable[None]]
+    environment: dict[str, str]
+
+    @asynccontextmanager
+    async def worker(self, tasks: int) -> AsyncIterator[asyncio.subprocess.Process]:
+        """Run the worker until it has done so many tasks."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-I", str(WORKER), str(tasks), env=self.environment
+        )
+        try:
+            yield process
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+
+
+@asynccontextmanager
+async def family(
+    settings: Settings,
+    database: TestDatabase,
+    send: Callable[[dict[str, Any], str], Awaitable[None]],
+    variables: dict[str, str],
+) -> AsyncIterator[Family]:
+    app = create_api(settings, database.url(DatabaseRole.ORCHESTRATOR), parts=[engine_running])
+    async with (
+        app.router.lifespan_context(app),
+        served(app) as address,
+        httpx.AsyncClient(base_url=address, headers={"X-API-Key": KEY}) as client,
+    ):
+        url = f"{address}/api/v1/callbacks/task-result"
+        own = {"DAG_CALLBACK_URL": url, "WORKER_QUEUE": TASKS, "WORKER_TOKEN": TOKEN}
+        yield Family(client, send, own | variables)
+
+
+@pytest.fixture(params=["postgres", "servicebus"])
+async def at_work(
+    request: pytest.FixtureRequest, database: TestDatabase, connection: Connection, tmp_path: Path
+) -> AsyncIterator[Family]:
+    """Give the family on either transport; no callback is sent."""
+    given: dict[str, Any] = {"admin_key": SecretStr(KEY), "worker_token": SecretStr(TOKEN), "callbacks_paused": True}
+    if request.param == "postgres":
+
+        async def insert(body: dict[str, Any], message_id: str) -> None:
+            await MessageRepository(connection).send(rows.message(message_id, body=body))
+
+        worker = {"POSTGRES_URL": database.url(DatabaseRole.WORKER)}
+        async with family(Settings(home=tmp_path, **given), database, insert, worker) as working:
+            yield working
+        return
+    async with Emulator(dict.fromkeys((JOBS, TASKS), QueueOptions(lock_seconds=300))) as emulator:
+
+        async def publish(body: dict[str, Any], message_id: str) -> None:
+            put(emulator.queues[JOBS], json.dumps(body).encode(), message_id)
+
+        broker = {"SERVICE_BUS_CONNECTION_STRING": emulator.connection_string}
+        settings = Settings(home=tmp_path, service_bus_connection_string=SecretStr(emulator.connection_string), **given)
+        assert settings.transport is Transport.SERVICEBUS
+        async with family(settings, database, publish, broker) as working:
+            yield working
+
+
+async def test_messages_become_jobs_that_an_earlier_worker_completes(at_work: Family, connection: Connection) -> None:
+    for number, body in enumerate(MESSAGES["jobs"]):
+        await at_work.send(body, f"m-{number}")
+    async with at_work.worker(len(MESSAGES["jobs"])) as process, asyncio.timeout(60):
+        assert await process.wait() == 0
+        jobs = await completed(at_work, len(MESSAGES["jobs"]))
+    done = [await at_work.client.get(f"/api/v1/jobs/{job['job_id']}") for job in jobs]
+    told = {str(job.json()["result"]["echoed_params"]["message"]): job.json() for job in done}
+    assert set(told) == {"first", "second", "third", "fourth"}
+    assert told["second"]["priority"] == 1
+    asked = {name: told["fourth"][name] for name in ("correlation_id", "submitted_by", "idempotency_key", "priority")}
+    assert asked == {name: MESSAGES["jobs"][3][name] for name in asked}
+    cursor = await connection.execute(
+        "SELECT payload FROM dagapp.dag_callbacks WHERE job_id = %s", [told["fourth"]["job_id"]]
+    )
+    (callback,) = await cursor.fetchall()
+    assert (callback["payload"]["correlation_id"], callback["payload"]["idempotency_key"]) == ("order-7", "order-7-1")
+
+
+async def completed(at_work: Family, count: int) -> list[dict[str, Any]]:
+    """Wait until so many jobs have completed."""
+    while True:
+        jobs = (await at_work.client.get("/api/v1/jobs", params={"status": "completed"})).json()["items"]
+        if len(jobs) >= count:
+            return list(jobs)
+        await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("at_work", ["servicebus"], indirect=True)
+async def test_a_task_message_has_all_that_earlier_workers_read(at_work: Family) -> None:
+    await at_work.send(MESSAGES["jobs"][0], "m")
+    connection_string = at_work.environment["SERVICE_BUS_CONNECTION_STRING"]
+    message = await asyncio.to_thread(one_message, connection_string)
+    assert set(MESSAGES["task"]) <= set(message)
+    assert (message["handler"], message["params"]) == ("echo", {"message": "first"})
+    report = {**MESSAGES["results"][0], "task_id": message["task_id"], "worker_id": "worker-xyz"}
+    url, token = at_work.environment["DAG_CALLBACK_URL"], {"Authorization": f"Bearer {TOKEN}"}
+    answers = [await at_work.client.post(url, json=report, headers=token) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [200, 200]
+    other = await at_work.client.post(url, json={**report, "worker_id": "worker-abc"}, headers=token)
+    assert (other.status_code, other.json()["code"]) == (409, "conflict")
+
+
+def one_message(connection_string: str) -> dict[str, Any]:
+    from azure.servicebus import ServiceBusClient
+
+    with (
+        ServiceBusClient.from_connection_string(connection_string) as client,
+        client.get_queue_receiver(TASKS, max_wait_time=30) as receiver,
+    ):
+        (received,) = receiver.receive_messages(max_message_count=1)
+        receiver.complete_message(received)
+        return dict(json.loads(b"".join(received.body)))
+
+
+@pytest.mark.parametrize("at_work", ["postgres"], indirect=True)
+@pytest.mark.parametrize("result", MESSAGES["results"])
+async def test_every_form_of_a_result_counts(at_work: Family, connection: Connection, result: dict[str, Any]) -> None:
+    body = {"workflow_id": "echo_test", "inputs": {"message": "hello"}}
+    job_id = (await at_work.client.post("/api/v1/jobs", json=body)).json()["job_id"]
+    (task,) = await (
+        await connection.execute("SELECT task_id FROM dagapp.dag_tasks WHERE job_id = %s", [job_id])
+    ).fetchall()
+    report = {**result, "task_id": task["task_id"], "worker_id": "worker-xyz"}
+    token = {"Authorization": f"Bearer {TOKEN}"}
+    answer = await at_work.client.post(at_work.environment["DAG_CALLBACK_URL"], json=report, headers=token)
+    assert answer.json() == {"accepted": True, "task": "done"}
+
+
+def environment(name: str) -> dict[str, str]:
+    lines = (DOCUMENTS / f"{name}.env").read_text().split()
+    return {line.partition("=")[0]: line.partition("=")[2] for line in lines}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected", "notes"),
+    [
+        (
+            "orchestrator",
+            {
+                "run_mode": "orchestrator",
+                "log_format": "json",
+                "use_managed_identity": True,
+                "db_admin_managed_identity_client_id": "a533cb80-0000-4000-8000-000000000000",
+                "postgres_host": "family.postgres.database.azure.com",
+                "postgres_db": "geopgflex",
+                "service_bus_fqdn": "family.servicebus.windows.net",
+                "transport": "servicebus",
+                "orchestrator_poll_interval": 5.0,
+            },
+            ["SERVICE_BUS_FQDN names a namespace"],
+        ),
+        (
+            "worker",
+            {
+                "run_mode": "worker",
+                "worker_type": "docker",
+                "worker_queue": "container-tasks",
+                "dag_callback_url": "https://family-master.azurewebsites.net/",
+                "azure_storage_account_name": "familygeo",
+                "transport": "postgres",
+            },
+            ["GRATICULE_STORAGE=azure"],
+        ),
+        (
+            "queues",
+            {
+                "service_bus_namespace": "family.servicebus.windows.net",
+                "managed_identity_client_id": "b644dc91-0000-4000-8000-000000000000",
+                "job_queue_name": "dag-jobs",
+                "heartbeat_interval_seconds": 30.0,
+                "orphan_threshold_seconds": 120.0,
+                "orphan_scan_interval_seconds": 60.0,
+                "transport": "servicebus",
+            },
+            ["SERVICE_BUS_NAMESPACE names a namespace"],
+        ),
+    ],
+)
+def test_an_environment_is_understood_as_it_stands(name: str, expected: dict[str, Any], notes: list[str]) -> None:
+    result = run("config", variables=environment(name))
+    assert result.code == 0, result.err
+    shown = json.loads(result.out)
+    assert {setting: shown[setting] for setting in expected} == expected
+    told = " ".join(result.err.split())
+    assert [note for note in notes if note not in told] == []
