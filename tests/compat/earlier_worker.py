@@ -8,11 +8,11 @@ import os
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any
 
 
-def from_service_bus() -> Iterator[dict[str, Any]]:
+def from_service_bus() -> Generator[dict[str, Any]]:
     from azure.servicebus import ServiceBusClient
 
     client = ServiceBusClient.from_connection_string(os.environ["SERVICE_BUS_CONNECTION_STRING"])
@@ -22,7 +22,7 @@ def from_service_bus() -> Iterator[dict[str, Any]]:
             receiver.complete_message(message)
 
 
-def from_postgres() -> Iterator[dict[str, Any]]:
+def from_postgres() -> Generator[dict[str, Any]]:
     import psycopg
     from psycopg.rows import dict_row
 
