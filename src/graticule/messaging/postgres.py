@@ -118,6 +118,7 @@ def _message(task: ClaimedTask) -> TaskMessage:
         delivery_count=task.delivery_count,
         max_deliveries=task.max_deliveries,
         waited_seconds=task.waited_seconds,
+        sources=task.sources,
     )
 
 

@@ -33,6 +33,7 @@ class TaskMessage:
     delivery_count: int = 0
     max_deliveries: int = DEFAULT_MAX_DELIVERIES
     waited_seconds: float | None = field(default=None, compare=False)  # until it was received, where that is known
+    sources: Sequence[str] | None = None  # where files of partners may be read; None: wherever the storage reaches
 
 
 class TaskQueue(Protocol):

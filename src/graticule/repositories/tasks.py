@@ -44,6 +44,7 @@ class ClaimedTask:
     traceparent: str | None
     available_at: datetime
     waited_seconds: float  # since then
+    sources: Sequence[str] | None = None  # of the partner whose asset it is for; None: of no asset
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ class TakenTask:
     traceparent: str | None = None
     params: dict[str, JsonValue] | None = None  # of a task that is held
     waited_seconds: float | None = None  # of a task that was leased now: since it could be
+    sources: Sequence[str] | None = None  # of the partner whose asset it is for; None: of no asset
 
 
 @dataclass(frozen=True, slots=True)

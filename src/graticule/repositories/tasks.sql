@@ -22,7 +22,15 @@ WHERE task_id = ANY (ARRAY(
     ))
 RETURNING task_id, job_id, node_id, queue, handler, params, timeout_seconds, retry_count, delivery_count,
           max_deliveries, priority, traceparent, available_at,
-          extract(epoch FROM now() - available_at)::float8 AS waited_seconds;
+          extract(epoch FROM now() - available_at)::float8 AS waited_seconds, (
+              -- What may be read for an asset is its partner's: by the registry, whatever the task's parameters say.
+              SELECT coalesce(platform.source_containers, ARRAY['bronze/' || platform.platform_id || '/'])
+              FROM dagapp.platforms AS platform
+              WHERE platform.platform_id = (
+                      SELECT asset.platform_id FROM dagapp.geospatial_assets AS asset
+                      WHERE asset.asset_id = (SELECT job.asset_id FROM dagapp.dag_jobs AS job WHERE job.job_id = dag_tasks.job_id)
+                  )
+          ) AS sources;
 
 -- name: take_tasks
 -- Named by the messages of a broker, which say no more than that they wait: what is to be done says the row. One whose
@@ -36,19 +44,30 @@ WITH taken AS (
       AND (status::text = 'queued' OR status::text = 'leased' AND lease_expires_at < now())
     RETURNING *
 )
-SELECT task_id, true AS is_held, job_id, node_id, queue, handler, timeout_seconds, retry_count, delivery_count,
-       max_deliveries, priority, traceparent, params, extract(epoch FROM now() - available_at)::float8 AS waited_seconds
-FROM taken
-UNION ALL
-SELECT task_id, is_held, job_id, node_id, queue, handler, timeout_seconds, retry_count, delivery_count,
-       max_deliveries, priority, traceparent, CASE WHEN is_held THEN params END, NULL
+SELECT told.*, (
+        SELECT coalesce(platform.source_containers, ARRAY['bronze/' || platform.platform_id || '/'])
+        FROM dagapp.platforms AS platform
+        WHERE platform.platform_id = (
+                SELECT asset.platform_id FROM dagapp.geospatial_assets AS asset
+                WHERE asset.asset_id = (SELECT job.asset_id FROM dagapp.dag_jobs AS job WHERE job.job_id = told.job_id)
+            )
+    ) AS sources
 FROM (
-    SELECT *, status::text = 'leased' AND leased_by = %(worker_id)s AS is_held
-    FROM dagapp.dag_tasks
-    WHERE task_id = ANY (ARRAY(
-            SELECT asked FROM unnest(%(task_ids)s::text[]) AS asked WHERE asked NOT IN (SELECT task_id FROM taken)
-        ))
-) AS others;
+    SELECT task_id, true AS is_held, job_id, node_id, queue, handler, timeout_seconds, retry_count, delivery_count,
+           max_deliveries, priority, traceparent, params,
+           extract(epoch FROM now() - available_at)::float8 AS waited_seconds
+    FROM taken
+    UNION ALL
+    SELECT task_id, is_held, job_id, node_id, queue, handler, timeout_seconds, retry_count, delivery_count,
+           max_deliveries, priority, traceparent, CASE WHEN is_held THEN params END, NULL
+    FROM (
+        SELECT *, status::text = 'leased' AND leased_by = %(worker_id)s AS is_held
+        FROM dagapp.dag_tasks
+        WHERE task_id = ANY (ARRAY(
+                SELECT asked FROM unnest(%(task_ids)s::text[]) AS asked WHERE asked NOT IN (SELECT task_id FROM taken)
+            ))
+    ) AS others
+) AS told;
 
 -- name: next_available
 -- When the first of the tasks that wait for their time comes up, as seconds from now.

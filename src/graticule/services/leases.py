@@ -53,6 +53,11 @@ class TakenTasks(BaseModel):
     """The tasks that were asked for; one that is not named does not exist."""
 
     tasks: dict[TaskId, TakenTask]
+    # Not a field of each task: workers of an older release know all fields that a task can have.
+    sources: dict[TaskId, list[str]] = Field(
+        default_factory=dict,
+        description="Of a task that is for an asset: where the files of its partner may lie. It may read no others.",
+    )
 
 
 class HeldTask(BaseModel):
@@ -125,7 +130,10 @@ class LeaseService:
             taken = await TaskRepository(connection).take(wanted.worker_id, wanted.task_ids, self._lease_seconds)
         for task in taken.values():
             self._metrics.waited(task.queue, task.waited_seconds, task.delivery_count)
-        return TakenTasks(tasks={task_id: TakenTask.model_validate(each) for task_id, each in taken.items()})
+        return TakenTasks(
+            tasks={task_id: TakenTask.model_validate(each) for task_id, each in taken.items()},
+            sources={task_id: [*each.sources] for task_id, each in taken.items() if each.sources is not None},
+        )
 
     async def renew(self, held: HeldTasks) -> LeaseStates:
         """Prolong leases, and tell of each whether it is still held."""

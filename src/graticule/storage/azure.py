@@ -6,12 +6,13 @@ is done by Azure's own client, in threads.
 
 import asyncio
 import contextlib
+import copy
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import obstore
 from azure.core import MatchConditions
@@ -25,7 +26,7 @@ from graticule.storage.azure_errors import ContainerMissing, told
 from graticule.storage.azure_unfinished import delete_unfinished
 from graticule.storage.local_copies import LocalCopies
 from graticule.storage.options import OUTPUTS, AzureOptions, StorageOptions
-from graticule.storage.paths import CURL, Source, is_name, partial_name, prefix_parts, resolve
+from graticule.storage.paths import CURL, Source, check_admitted, is_name, partial_name, prefix_parts, resolve
 from graticule.storage.pieces import PIECE_BYTES, check_range, pieces_of
 from graticule.storage.protocol import BlobInfo, Data
 from graticule.storage.signing import LONGEST_SECONDS, check_address
@@ -57,10 +58,18 @@ class AzureStorage:
         """Name the container of what we make."""
         return self.options.silver
 
+    def limited_to(self, sources: Sequence[str] | None) -> Self:
+        """Return the same storage for a task that may reach these sources and our own containers; None: everything."""
+        _ = self._copies  # both keep them in one folder
+        limited = copy.copy(self)
+        admitted = None if sources is None else tuple(sources)
+        limited.options = self.options.model_copy(update={"sources": admitted})
+        return limited
+
     async def put(self, path: str, data: Data, *, only_new: bool = False, etag: str | None = None) -> None:
         """Write a blob, in place of one that is there; see `writing` for when it is refused."""
         if isinstance(data, bytes):
-            blob = self._accounts.blob(path)
+            blob = self._blob(path)
             await self._written(path, lambda: self._put(blob, data, AzureCondition(path, only_new, etag)))
             return
         async with self.writing(path, only_new=only_new, etag=etag) as file:
@@ -95,7 +104,7 @@ class AzureStorage:
 
     async def list(self, prefix: str) -> AsyncIterator[BlobInfo]:
         """Give the blobs below a prefix, in the order of their paths."""
-        container, *names = prefix_parts(prefix)
+        container, *names = self._prefix(prefix)
         pages = aiter(obstore.list(self._accounts.store(container), "/".join(names) or None))
         while page := await self._next_page(pages, prefix):
             for found in page:
@@ -104,7 +113,7 @@ class AzureStorage:
 
     async def folders(self, prefix: str) -> AsyncIterator[str]:
         """Give the names that stand directly below a prefix and lead further."""
-        container, *names = prefix_parts(prefix)
+        container, *names = self._prefix(prefix)
         try:
             with told(prefix):
                 found = await obstore.list_with_delimiter_async(
@@ -126,20 +135,20 @@ class AzureStorage:
             await self.stat(source)
             return
         copied = await self._copied(source, target)
-        client = self._accounts.client(self._accounts.blob(source))
+        client = self._accounts.client(self._blob(source))
         # What was written there meanwhile was not copied, and is not removed.
         with told(source), contextlib.suppress(ResourceNotFoundError):
             await asyncio.to_thread(delete_as_it_was, client, copied.etag)
 
     async def delete(self, path: str) -> None:
         """Remove a blob; one that is not there is no error."""
-        blob = self._accounts.blob(path)
+        blob = self._blob(path)
         with contextlib.suppress(NotFound), told(path):
             await obstore.delete_async(self._accounts.store(blob.container), blob.name)
 
     async def delete_below(self, prefix: str) -> int:
         """Remove all blobs below a prefix, and tell how many there were."""
-        blob = self._accounts.blob(prefix.removesuffix("/"))  # a container is never removed as a whole
+        blob = self._blob(prefix.removesuffix("/"))  # a container is never removed as a whole
         store, count = self._accounts.store(blob.container), 0
         async for page in _pages(self.list(prefix)):
             with contextlib.suppress(NotFound), told(prefix):  # another one removes the same
@@ -162,7 +171,7 @@ class AzureStorage:
 
     async def stat(self, path: str) -> BlobInfo:
         """Tell what is known of a blob."""
-        blob = self._accounts.blob(path)
+        blob = self._blob(path)
         with told(path):
             return _info(blob.container, await obstore.head_async(self._accounts.store(blob.container), blob.name))
 
@@ -203,7 +212,7 @@ class AzureStorage:
 
         `only_new` and `etag` refuse with `Conflict` at that end when there is a blob, or none with this etag.
         """
-        blob = self._accounts.blob(path)
+        blob = self._blob(path)
         with _on_disk(path):
             folder = await asyncio.to_thread(new_folder)
         try:
@@ -214,6 +223,16 @@ class AzureStorage:
             await self._written(path, lambda: self._upload(blob, file, AzureCondition(path, only_new, etag)))
         finally:
             await asyncio.shield(asyncio.to_thread(remove_folder, folder))
+
+    def _blob(self, path: str) -> Blob:
+        blob = self._accounts.blob(path)
+        check_admitted(path, self.options)
+        return blob
+
+    def _prefix(self, prefix: str) -> tuple[str, ...]:
+        parts = prefix_parts(prefix)
+        check_admitted(f"{'/'.join(parts)}/", self.options)
+        return parts
 
     async def _copy_here(self, path: str, file: Path) -> None:
         with file.open("wb") as copy:
@@ -239,7 +258,7 @@ class AzureStorage:
             with told(path):
                 await write()
         except ContainerMissing:
-            blob = self._accounts.blob(path)
+            blob = self._blob(path)
             with told(path):
                 await asyncio.to_thread(self._make_container, blob)
                 await write()
@@ -249,13 +268,13 @@ class AzureStorage:
             self._accounts.service(blob.account).create_container(blob.container)
 
     def _signed(self, path: str, seconds: int) -> str:
-        blob = self._accounts.blob(path)
+        blob = self._blob(path)
         with told(path):
             return self._accounts.signed(blob, seconds)
 
     async def _opened(self, path: str, start: int, length: int | None = None) -> "GetResult | None":
         """Begin to read; None when the blob ends before."""
-        blob, options = self._accounts.blob(path), _range(start, length)
+        blob, options = self._blob(path), _range(start, length)
         try:
             with told(path):
                 return await obstore.get_async(self._accounts.store(blob.container), blob.name, options=options)
@@ -282,11 +301,11 @@ class AzureStorage:
     async def _copied(self, source: str, target: str) -> BlobInfo:
         """Let Azure copy a blob as it is now, and tell what that was; where it may not, we do it."""
         known = await self.stat(source)
-        made = self._accounts.blob(target)
+        made = self._blob(target)
         try:
             await self._written(target, lambda: self._copy_there(source, known, made))
         except Unavailable:
-            if made.account == self._accounts.blob(source).account:
+            if made.account == self._blob(source).account:
                 raise
             await self.put(target, self.stream(source))  # two accounts that do not reach each other
         return known

@@ -1,8 +1,9 @@
 """The storage for code that does not await: each of its methods, made from the one that is awaited."""
 
 import asyncio
+import copy
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
@@ -99,6 +100,15 @@ class BlockingStorage:
     def silver(self) -> str:
         """Name the container of what we make."""
         return self._storage.silver
+
+    def limited_to(self, sources: Sequence[str] | None) -> Self:
+        """Return the same storage for a task that may reach these sources and our own containers; None: everything.
+
+        All else is `NotFound`, whether or not it is there.
+        """
+        limited = copy.copy(self)  # with the loop of this one
+        limited._storage = self._storage.limited_to(sources)
+        return limited
 
     def source(self, name: str) -> Source:
         """Resolve a source in any of its forms: a blob (see `readable`), an address, or another file."""

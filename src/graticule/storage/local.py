@@ -2,29 +2,42 @@
 
 import asyncio
 import contextlib
+import copy
 import errno
 import fcntl
 import os
 import shutil
 import stat
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, Final, TypeVar
+from typing import BinaryIO, Final, Self, TypeVar
 from uuid import uuid4
 
-from graticule.core.errors import ConfigurationError, NotFound, Unavailable
+from graticule.core.errors import ConfigurationError, Unavailable
 from graticule.storage.conditions import Condition
 from graticule.storage.options import StorageOptions
-from graticule.storage.paths import Source, below, blob_parts, is_name, is_partial, partial_name, prefix_parts, resolve
+from graticule.storage.paths import (
+    Source,
+    below,
+    blob_parts,
+    check_admitted,
+    is_name,
+    is_partial,
+    missing_blob,
+    partial_name,
+    prefix_parts,
+    resolve,
+)
 from graticule.storage.pieces import PIECE_BYTES, check_range, pieces_of
 from graticule.storage.protocol import BlobInfo, Data
 from graticule.storage.signing import ReadSigner
 
 NAMES_AT_ONCE: Final = 1000
+_NEVER_A_FILE: Final = frozenset({errno.ELOOP, errno.ENAMETOOLONG})  # no later attempt finds one there
 _MOST_TRIES: Final = 100  # to write into a folder that others tidy away meanwhile
 
 T = TypeVar("T")
@@ -42,6 +55,13 @@ class LocalStorage:
     def silver(self) -> str:
         """Name the container of what we make."""
         return self.options.silver
+
+    def limited_to(self, sources: Sequence[str] | None) -> Self:
+        """Return the same storage for a task that may reach these sources and our own containers; None: everything."""
+        limited = copy.copy(self)
+        admitted = None if sources is None else tuple(sources)
+        limited.options = self.options.model_copy(update={"sources": admitted})
+        return limited
 
     async def put(self, path: str, data: Data, *, only_new: bool = False, etag: str | None = None) -> None:
         """Write a blob, in place of one that is there; see `writing` for when it is refused."""
@@ -81,14 +101,14 @@ class LocalStorage:
     async def list(self, prefix: str) -> AsyncIterator[BlobInfo]:
         """Give the blobs below a prefix, in the order of their paths."""
         parts = prefix_parts(prefix)
-        found = _blobs_below(below(self._root, parts), "/".join(parts))
+        found = _blobs_below(self._below(parts, is_folder=True), "/".join(parts))
         while page := await asyncio.to_thread(_page, found):
             for blob in page:
                 yield blob
 
     async def folders(self, prefix: str) -> AsyncIterator[str]:
         """Give the names that stand directly below a prefix and lead further."""
-        parent = below(self._root, prefix_parts(prefix))
+        parent = self._below(prefix_parts(prefix), is_folder=True)
         for name in await asyncio.to_thread(_folders_in, parent):
             yield name
 
@@ -113,7 +133,7 @@ class LocalStorage:
 
     async def delete_below(self, prefix: str) -> int:
         """Remove all blobs below a prefix, and tell how many there were."""
-        folder = below(self._root, blob_parts(prefix.removesuffix("/")))  # a container is never removed as a whole
+        folder = self._file(prefix.removesuffix("/"))  # a container is never removed as a whole
         with _told(prefix):
             return await asyncio.to_thread(self._delete_below, folder, prefix)
 
@@ -181,7 +201,17 @@ class LocalStorage:
             partial.unlink(missing_ok=True)
 
     def _file(self, path: str) -> Path:
-        return below(self._root, blob_parts(path))
+        return self._below(blob_parts(path))
+
+    def _below(self, parts: tuple[str, ...], *, is_folder: bool = False) -> Path:
+        """Find a file or folder; a link counts as what it leads to."""
+        file, end = below(self._root, parts), "/" if is_folder else ""
+        if self.options.sources is not None:
+            check_admitted(f"{'/'.join(parts)}{end}", self.options)
+            inside = file.relative_to(os.path.realpath(self._root)).as_posix()
+            if not self.options.admits(f"{inside}{end}"):
+                raise missing_blob("/".join(parts))
+        return file
 
     async def _next(self, opened: BinaryIO, path: str) -> bytes:
         with _told(path):
@@ -230,8 +260,10 @@ def _told(path: str) -> Iterator[None]:
     try:
         yield
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
-        raise NotFound(f"There is no file {path!r} in the storage.") from None
+        raise missing_blob(path) from None
     except OSError as error:
+        if error.errno in _NEVER_A_FILE:
+            raise missing_blob(path) from None
         raise Unavailable(f"The storage cannot serve {path!r} now: {error.strerror}.") from error
 
 

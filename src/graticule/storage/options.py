@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from pydantic import BaseModel, ConfigDict, SecretStr
 
 from graticule.core.errors import ConfigurationError
+from graticule.core.sources import admits
 
 if TYPE_CHECKING:  # a child process has none, and need not import it
     from graticule.config import Settings
@@ -32,6 +33,7 @@ class StorageOptions(BaseModel):
     hosts: frozenset[str] = frozenset()
     roots: tuple[Path, ...] = ()
     azure_account: str | None = None
+    sources: tuple[str, ...] | None = None  # where the files of a task's partner may lie; None: anywhere
 
     @classmethod
     def of(cls, settings: "Settings") -> Self:
@@ -48,6 +50,12 @@ class StorageOptions(BaseModel):
         """Tell whether we write to a container; all others are the partners'."""
         # Some file systems take `Silver` and `silver` for one.
         return container.casefold() in {name.casefold() for name in (self.silver, self.external, OUTPUTS)}
+
+    def admits(self, path: str) -> bool:
+        """Whether `container/blob/path` may be reached: it is ours, or among the sources of the task's partner."""
+        if self.sources is None or path.partition("/")[0] in {self.silver, self.external, OUTPUTS}:
+            return True
+        return admits(self.sources, path)
 
 
 class AzureOptions(BaseModel):

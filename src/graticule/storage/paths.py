@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Protocol
 from urllib.parse import unquote
 
-from graticule.core.errors import InvalidInput
+from graticule.core.errors import InvalidInput, NotFound
 from graticule.storage.options import HOST, StorageOptions
 
 LONGEST_PATH: Final = 1024
@@ -115,8 +115,21 @@ def below(root: Path, parts: tuple[str, ...]) -> Path:
     return found
 
 
+def check_admitted(path: str, options: StorageOptions) -> None:
+    """Refuse a blob that the task at hand may not reach, as if it were not there."""
+    if not options.admits(path):
+        raise missing_blob(path)
+
+
+def missing_blob(path: str) -> NotFound:
+    """Return the error for a blob that is not there, or not for this task."""
+    return NotFound(f"There is no file {path!r} in the storage.")
+
+
 def resolve(name: str, options: StorageOptions, of_blob: Callable[[str], Source]) -> Source:
     """Resolve a source in any of its forms; how a blob is opened is for the storage to say."""
+    if options.sources is not None and name.startswith(("https://", "/")):
+        raise NotFound("There is no such file in the storage.")  # a partner's sources are blobs
     if name.startswith(("https://", CURL)):
         return _at_address(name.removeprefix(CURL), options)
     if name.startswith(AZURE):

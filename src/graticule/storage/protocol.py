@@ -1,6 +1,6 @@
 """What the rest of the code sees of a storage: blobs under paths `container/blob/path`, wherever they are kept."""
 
-from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,6 +33,12 @@ class Storage(Protocol):
     @property
     def silver(self) -> str:
         """Name the container of what we make."""
+
+    def limited_to(self, sources: Sequence[str] | None) -> "Storage":
+        """Return the same storage for a task that may reach these sources and our own containers; None: everything.
+
+        All else is `NotFound`, whether or not it is there.
+        """
 
     async def put(self, path: str, data: Data, *, only_new: bool = False, etag: str | None = None) -> None:
         """Write a blob, in place of one that is there; see `writing` for when it is refused."""

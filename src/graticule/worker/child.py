@@ -223,7 +223,7 @@ class Child:
             logger=get_logger(f"graticule.handlers.{handler.name}"),
             signals=self._link.signals,
             report_progress=progress,
-            storage=self._storage,
+            storage=self._storage.limited_to(header["sources"]),
             checkpoint=RelayedCheckpoints(link),
             staging=RelayedStaging(link),
         )

@@ -118,7 +118,7 @@ class Executor:
             logger=get_logger(f"graticule.handlers.{handler.name}"),
             signals=run.signals,
             report_progress=run.note_progress,
-            storage=self._storage,
+            storage=self._storage.limited_to(message.sources),
             checkpoint=checkpoints,
             database=self._database,
             catalogue=None if self._catalogue is None else self._catalogue(message),

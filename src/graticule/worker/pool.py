@@ -371,6 +371,7 @@ def _order(run: Run, handler: RegisteredHandler) -> dict[str, Any]:
         "traceparent": current_traceparent(),
         "delivery_count": message.delivery_count,
         "timeout_seconds": message.timeout_seconds,
+        "sources": message.sources,
         "handler": handler.name,
         "module": handler.module,
     }

@@ -185,6 +185,13 @@ FORBIDDEN: dict[str, list[Row]] = {
     "platforms_platform_id_form": [
         *(changed(PLATFORM, platform_id=wrong) for wrong in ("", "P", "1a", "a-b", "ä", "a b", "_a", "a\nb", "a\n"))
     ],
+    "platforms_source_containers_form": [
+        changed(PLATFORM, platform_id="q", source_containers=patterns)
+        for patterns in (
+            *([], ["bronze/"], ["bronze/q"], ["/bronze/"], ["bronze//"], ["bronze/../"], ["bronze/q/./"], ["bronze", ""]),
+            *(["bronze\n"], ["a b"], ["bronze"] * 51),
+        )
+    ],
     "platforms_has_identity": [changed(PLATFORM, platform_id="q", required_refs=[])],
     "geospatial_assets_pkey": [rows.asset()],
     "geospatial_assets_platform_id_fkey": [changed(SECOND_ASSET, platform_id="missing")],
@@ -254,6 +261,7 @@ ALLOWED: list[Row] = [
     rows.version(2, deleted_at=NOW, deleted_by="x"),  # a deleted version is resolved
     changed(THIRD, version_label="label 0", deleted_at=NOW, deleted_by="x"),
     rows.request(OTHER_REQUEST, platform_id="arcgis", idempotency_key="key"),
+    changed(PLATFORM, platform_id="q", source_containers=["bronze", "bronze/q/", "shared/a b/é.../%2e/"]),
     rows.request(OTHER_REQUEST, asset_id="c" * 32),  # a request outlives its asset
     rows.client("c2", key_hash="1" * 64, roles=["submitter"], platform_id="ddh"),
     changed(METADATA, version_ordinal=1, temporal_start=NOW, temporal_end=NOW),

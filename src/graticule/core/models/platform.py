@@ -29,11 +29,13 @@ from graticule.core.models.fields import (
     WorkflowKey,
     granted,
 )
+from graticule.core.sources import MAX_PATTERN_LENGTH, MAX_PATTERNS, admits, default_patterns
 from graticule.core.states import ApprovalState, ClearanceState, ProcessingState, RequestStatus
 from graticule.core.table import Check, DatabaseRole, ForeignKey, Index, Row, Table
 
 AssetPrefix = Annotated[str, Field(max_length=32, pattern=r"^[0-9a-f]{8,32}$")]
 TableName = Annotated[str, Field(max_length=63, pattern=r"^[a-z][a-z0-9_]*$")]
+SourcePattern = Annotated[str, Field(max_length=MAX_PATTERN_LENGTH)]
 
 
 class DataType(StrEnum):
@@ -69,6 +71,13 @@ class Platform(Row):
         checks=(
             Check("platform_id_form", "platform_id ~ '^[a-z][a-z0-9_]*$'"),
             Check("has_identity", "cardinality(required_refs) > 0"),
+            Check(
+                "source_containers_form",
+                f"cardinality(source_containers) BETWEEN 1 AND {MAX_PATTERNS}"
+                r" AND array_to_string(source_containers, E'\n', '')"
+                r" ~ '^[A-Za-z0-9$][A-Za-z0-9_.-]{0,62}(/([^/\n]+/)+)?(\n[A-Za-z0-9$][A-Za-z0-9_.-]{0,62}(/([^/\n]+/)+)?)*$'"
+                r" AND array_to_string(source_containers, E'\n', '') !~ '/[.][.]?/'",
+            ),
         ),
         seeds=(
             {
@@ -90,7 +99,7 @@ class Platform(Row):
                 "version_ref": "version",
             },
         ),
-        grants=granted(orchestrator=CHANGE),
+        grants=granted(orchestrator=CHANGE, worker=READ),  # a lease says where the sources of its task may lie
     )
 
     platform_id: PlatformKey
@@ -99,9 +108,23 @@ class Platform(Row):
     required_refs: list[Short] = Field(description="The fields that identify a dataset of this partner.")
     optional_refs: list[Short] = Field(default_factory=list, description="Kept, but not part of the identity.")
     version_ref: Short = Field(description="The partner's field that carries the version label.")
+    source_containers: list[SourcePattern] | None = Field(
+        None, description="Where its files may lie: `container` or `container/prefix/`; null is `bronze/<platform_id>/`."
+    )
     is_active: bool = True
     created_at: CreatedAt
     updated_at: CreatedAt
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_default_sources(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or data.get("source_containers") is not None or "platform_id" not in data:
+            return data
+        return {**data, "source_containers": default_patterns(data["platform_id"])}
+
+    def admits(self, path: str) -> bool:
+        """Whether the partner may name the file at `container/blob/path`."""
+        return admits(self.source_containers or default_patterns(self.platform_id), path)
 
 
 class GeospatialAsset(Row):
@@ -146,7 +169,7 @@ class GeospatialAsset(Row):
                 comment="Lists that show the deleted ones, too.",
             ),
         ),
-        grants=granted(orchestrator=CHANGE),
+        grants=granted(orchestrator=CHANGE, worker=READ),  # whose sources a task may read
     )
 
     asset_id: AssetKey

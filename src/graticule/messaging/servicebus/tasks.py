@@ -202,4 +202,5 @@ def _message(task_id: TaskId, taken: TakenTask) -> TaskMessage:
         delivery_count=taken.delivery_count,
         max_deliveries=taken.max_deliveries,
         waited_seconds=taken.waited_seconds,
+        sources=taken.sources,
     )

@@ -25,7 +25,11 @@ class HttpLedger:
         taken: dict[TaskId, TakenTask] = {}
         for part in _parts(task_ids):
             answer = await self._client.ask("leases", {"task_ids": part})
-            taken |= {TaskId(task_id): TakenTask(**each) for task_id, each in answer["tasks"].items()}
+            sources = answer.get("sources", {})  # an orchestrator of an older release names none
+            taken |= {
+                TaskId(task_id): TakenTask(**each, sources=sources.get(task_id))
+                for task_id, each in answer["tasks"].items()
+            }
         return taken
 
     async def renew(self, messages: Sequence[TaskMessage]) -> Mapping[TaskId, LeaseState]:
