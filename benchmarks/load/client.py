@@ -78,7 +78,7 @@ class Load:
             "version_id": "1",
             "data_type": "raster",
             "container_name": "bronze",
-            "file_name": f"{self.name}/{number}.tif",
+            "file_name": "ddh/any.tif",
         }
 
 

@@ -104,6 +104,9 @@ def _environment(home: Path, admin_key: str) -> dict[str, str]:
     workflows.mkdir()
     (workflows / "raster_ingest.yaml").write_text(PIPELINE, encoding="utf-8")
     (home / "logs").mkdir(exist_ok=True)
+    source = home / "storage" / "bronze" / PARTNER / "any.tif"
+    source.parent.mkdir(parents=True)
+    source.touch()
     return {
         "GRATICULE_HOME": str(home),
         "GRATICULE_WORKFLOWS": str(workflows),

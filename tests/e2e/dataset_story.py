@@ -40,7 +40,7 @@ class Story:
 
     def refused(self, code: str, label: str, **more: Any) -> Any:
         """Send what is refused, and give the problem; nothing has changed by it."""
-        problem = self.platform.partner.post("/api/platform/submit", 409, **self.submission(label, "a.tif", **more))
+        problem = self.platform.partner.post("/api/platform/submit", 409, **self.submission(label, "ddh/a.tif", **more))
         return self.unchanged(code, problem, "/api/platform/submit")
 
     def review_refused(self, code: str, deed: str, **body: Any) -> None:

@@ -6,6 +6,8 @@ whoever processes it waits for it.
 
 from pathlib import Path
 
+from tests.sources import put_source
+
 WORKFLOW = """
 workflow_id: raster_ingest
 name: Raster ingest
@@ -111,7 +113,8 @@ async def unpublish(ctx: HandlerContext) -> None:
 class LifecyclePackage:
     """A folder for PYTHONPATH, one for GRATICULE_WORKFLOWS, and the files that the handlers read and write."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, storage: Path) -> None:
+        self._storage = storage
         self.modules = folder / "modules"
         self.workflows = folder / "workflows"
         for made in (self.modules, self.workflows, self._containers, self._external):
@@ -127,7 +130,7 @@ class LifecyclePackage:
 
     @property
     def _containers(self) -> Path:
-        return self.modules / "containers" / "bronze"
+        return self.modules / "containers" / "bronze" / "ddh"
 
     @property
     def _external(self) -> Path:
@@ -147,7 +150,12 @@ class LifecyclePackage:
     def upload(self, name: str, content: str) -> str:
         """Put a file into the container `bronze`, and give its name there."""
         (self._containers / name).write_text(content)
-        return name
+        return self.announce(name)
+
+    def announce(self, name: str) -> str:
+        """Put a file where submissions are checked, and not where the handlers look for it."""
+        put_source(self._storage, f"bronze/ddh/{name}")
+        return f"ddh/{name}"
 
     def public_copies(self) -> dict[str, str]:
         """Give what the public can read: the path of the source of each run that exported one."""

@@ -117,7 +117,7 @@ class RunningPlatform:
 @contextmanager
 def running_platform(home: Path) -> Iterator[RunningPlatform]:
     """Start everything on a data folder, and have keys made for those who call."""
-    package = LifecyclePackage(home.parent / "package")
+    package = LifecyclePackage(home.parent / "package", home / "storage")
     up = Up(
         home,
         PYTHONPATH=str(package.modules),

@@ -95,7 +95,7 @@ class Chain:
     sent: dict[str, Sent] = field(default_factory=dict)
 
     def submit(self, name: str, file: Path, data_type: str, **options: Any) -> str:
-        bronze = self.up.home / "storage" / "bronze"
+        bronze = self.up.home / "storage" / "bronze" / "ddh"
         bronze.mkdir(parents=True, exist_ok=True)
         shutil.copy(file, bronze)
         body = {
@@ -104,7 +104,7 @@ class Chain:
             "version_id": "v1",
             "data_type": data_type,
             "container_name": "bronze",
-            "file_name": file.name,
+            "file_name": f"ddh/{file.name}",
             "processing_options": options,
         }
         answer = self.gateway.post("/api/platform/submit", json=body, headers=self.partner)

@@ -110,7 +110,8 @@ def test_the_whole_life_of_a_dataset(platform: RunningPlatform) -> None:
 def _partner_hears_nothing_of_our_own_faults(platform: RunningPlatform) -> None:
     """A handler that is missing is our fault: the operator reads which one, the partner only that it is ours."""
     refs = {"dataset_id": "roads", "resource_id": "all"}
-    vector = {"version_id": "V1", "data_type": "vector", "container_name": "bronze", "file_name": "roads.gpkg"}
+    file = platform.package.announce("roads.gpkg")
+    vector = {"version_id": "V1", "data_type": "vector", "container_name": "bronze", "file_name": file}
     receipt = platform.partner.post("/api/platform/submit", 202, **refs, **vector)
     platform.until_ended(receipt["request_id"])
     path = f"/api/platform/status/{receipt['request_id']}"
@@ -577,7 +578,7 @@ def _asset_is_unpublished(story: Story) -> None:
 def _asset_is_revived_and_fails(story: Story) -> None:
     """The label is free again, and the ordinal is not: the file is missing, so that processing fails."""
     rows = story.rows
-    sent = story.submission("V1", "late.tif")
+    sent = story.submission("V1", story.platform.package.announce("late.tif"))
     receipt = story.platform.partner.post("/api/platform/submit", 202, **sent)
     assert rows.named(receipt) == story.receipt("request 4", 2)
     story.platform.until_ended(receipt["request_id"])
@@ -752,7 +753,7 @@ def _strangers_find_nothing(story: Story) -> None:
     for key in (asset_id, request_id, story.rows.id_of("process 1")):
         _not_there(stranger.get(f"/api/platform/status/{key}", 404))
     _not_there(stranger.get("/api/platforms/ddh", 404))
-    sent = story.submission("V9", "a.tif", overwrite=True)
+    sent = story.submission("V9", "ddh/a.tif", overwrite=True)
     _not_there(stranger.post("/api/platform/submit", 404, platform_id="ddh", **sent))
     for named in ({"asset_id": asset_id}, {"request_id": request_id}):
         _not_there(stranger.post("/api/platform/retry", 404, **named))

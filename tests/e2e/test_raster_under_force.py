@@ -115,13 +115,14 @@ def test_a_job_of_an_operator_ends_with_a_catalogued_cog_and_may_be_run_again(si
 
 
 def test_a_large_raster_of_a_partner_ends_in_a_version_with_a_mosaic(site: Site, small: str) -> None:
+    site.storage.copy(small, f"{BRONZE}/ddh/{SMALL}")
     submission = {
         "platform_id": "ddh",
         "platform_refs": {"dataset_id": "small", "resource_id": "tif"},
         "version_label": "V1",
         "data_type": "raster",
         "container_name": BRONZE,
-        "file_name": SMALL,
+        "file_name": f"ddh/{SMALL}",
         "processing_options": {"pipeline": "large", "tile_size": 1024, "output_tier": "visualization"},
     }
     receipt = site.call("POST", "/submit", json=submission)

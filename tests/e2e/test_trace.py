@@ -42,7 +42,7 @@ def processed(partner: httpx.Client, callbacks: Receiver, trace_id: str, file: s
         "version_id": "V1",
         "data_type": "raster",
         "container_name": BRONZE,
-        "file_name": file,
+        "file_name": f"ddh/{file}",
         "callback_url": f"{callbacks.url}?{KEY}",
     }
     headers = {"traceparent": f"00-{trace_id}-{PARTNER_SPAN}-01"}
@@ -71,8 +71,8 @@ def test_a_partners_trace_goes_through_every_process_and_back(
 ) -> None:
     with opened_site(installation, tmp_path) as site, receiver() as callbacks:
         raster = make_raster(tmp_path / "good.tif", "rgb", width=64, height=64, photometric="RGB")
-        site.storage.put(f"{BRONZE}/good.tif", raster.read_bytes())
-        site.storage.put(f"{BRONZE}/broken.tif", b"II*\0 and no raster")
+        site.storage.put(f"{BRONZE}/ddh/good.tif", raster.read_bytes())
+        site.storage.put(f"{BRONZE}/ddh/broken.tif", b"II*\0 and no raster")
         good = processed(partner, callbacks, GOOD, "good.tif")
         broken = processed(partner, callbacks, BROKEN, "broken.tif")
 

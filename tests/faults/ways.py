@@ -229,7 +229,7 @@ def change_asset(scene: Scene) -> Iterator[Member]:
 def new_data() -> dict[str, Any]:
     """Give a submission of an asset that is not there yet."""
     names = {"platform_id": "geonode", "platform_refs": {"uuid": uuid4().hex}, "version_label": "1"}
-    return {**names, "data_type": "raster", "container_name": "bronze", "file_name": "dem.tif"}
+    return {**names, "data_type": "raster", "container_name": "bronze", "file_name": "geonode/dem.tif"}
 
 
 def submitted(to: Service, asked: dict[str, Any], key: str) -> dict[str, Any]:

@@ -52,6 +52,7 @@ from graticule.services.service_addresses import ServiceAddresses
 from graticule.services.service_tokens import ServiceTokens
 from graticule.services.staged_jobs import StagedJobs
 from graticule.services.statistics import StatisticsService
+from graticule.services.submission_checks import SubmissionChecks
 from graticule.services.submissions import SubmissionService
 from graticule.storage.options import StorageOptions
 from graticule.storage.place import storage_of
@@ -147,11 +148,12 @@ def _add_services(app: FastAPI, settings: Settings, database_url: str) -> None:
     app.state.deliveries = DeliveryService(database, settings)
     app.state.statistics = StatisticsService(database, threshold_seconds=settings.orphan_threshold_seconds)
     app.state.platform_statistics = PlatformStatistics(database)
-    app.state.platforms = PlatformService(database)
+    app.state.platforms = PlatformService(database, StorageOptions.of(settings))
     app.state.metadata = LayerMetadataService(database)
     app.state.commands = CommandService(database, app.state.bootstrap)
     app.state.assets = AssetReader(database)
-    app.state.submissions = SubmissionService(database, engine.jobs, engine.workflows, StorageOptions.of(settings))
+    checks = SubmissionChecks(database, storage_of(settings))
+    app.state.submissions = SubmissionService(database, engine.jobs, engine.workflows, checks)
     app.state.reviews = ReviewService(database, PublishingJobs(engine.jobs, engine.workflows))
     listener = Listener(database_url, ROLE, [EVENTS], name="graticule-orchestrator-events")
     app.state.events = EventStream(database, listener)

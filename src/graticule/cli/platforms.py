@@ -16,6 +16,11 @@ app = typer.Typer(no_args_is_help=True, help="See, add and change the partners w
 PlatformArgument = Annotated[str, typer.Argument(metavar="PLATFORM", help="The partner's id, as `ddh`.")]
 RequiredRef = typer.Option("--required-ref", help="A field that identifies a dataset; may be repeated.")
 OptionalRef = typer.Option("--optional-ref", help="A field that is kept beside them; may be repeated.")
+Source = typer.Option(
+    "--source",
+    help="A container, or container/prefix/, in which its files may lie; may be repeated.",
+    show_default=False,
+)
 VersionRef = typer.Option("--version-ref", help="The partner's field that carries the version.")
 
 
@@ -34,14 +39,15 @@ def list_platforms(
     elif not found:
         say("There is no partner yet: `graticule platform add`.")
     else:
-        heads = ("platform", "name", "identified by", "version", "active")
+        heads = ("platform", "name", "identified by", "version", "sources", "active")
         print_columns(heads, [_row(each) for each in found])
 
 
 def _row(platform: "Platform") -> tuple[str, ...]:
     active = "yes" if platform.is_active else "no"
     refs = ", ".join(platform.required_refs)
-    return platform.platform_id, platform.display_name, refs, platform.version_ref, active
+    sources = ", ".join(platform.source_containers or ())
+    return platform.platform_id, platform.display_name, refs, platform.version_ref, sources, active
 
 
 @app.command()
@@ -55,7 +61,7 @@ def show(platform: PlatformArgument, server: ServerAddress = None, as_json: AsJs
         return
     for name, value in found.model_dump(mode="json").items():
         told = ", ".join(value) if isinstance(value, list) else value
-        out.print(f"{name.replace('_', ' '):>16}  {'' if told is None else told}".rstrip(), soft_wrap=True)
+        out.print(f"{name.replace('_', ' '):>17}  {'' if told is None else told}".rstrip(), soft_wrap=True)
 
 
 @app.command()
@@ -66,11 +72,14 @@ def add(
     required_refs: Annotated[list[str], RequiredRef],
     version_ref: Annotated[str, VersionRef],
     optional_refs: Annotated[list[str] | None, OptionalRef] = None,
+    sources: Annotated[list[str] | None, Source] = None,
     description: Annotated[str | None, typer.Option(help="What it is.")] = None,
     server: ServerAddress = None,
     as_json: AsJson = False,
 ) -> None:
     """Add a partner: a row of the registry, and no change of the program.
+
+    Its files lie in bronze/PLATFORM/ unless --source names other places.
 
     Example:
 
@@ -84,6 +93,7 @@ def add(
         required_refs=required_refs,
         version_ref=version_ref,
         optional_refs=optional_refs or [],
+        source_containers=sources or None,
         description=description,
     )
     _finish(ask(server, wanted), as_json)
@@ -98,6 +108,7 @@ def change(
     required_refs: Annotated[list[str] | None, RequiredRef] = None,
     optional_refs: Annotated[list[str] | None, OptionalRef] = None,
     version_ref: Annotated[str | None, VersionRef] = None,
+    sources: Annotated[list[str] | None, Source] = None,
     active: Annotated[
         bool | None, typer.Option("--active/--inactive", help="Whether it takes new submissions.")
     ] = None,
@@ -114,6 +125,7 @@ def change(
         required_refs=required_refs or None,
         optional_refs=optional_refs or None,
         version_ref=version_ref,
+        source_containers=sources or None,
         is_active=active,
     )
     if not wanted.body:

@@ -4,7 +4,8 @@ An error keeps three things apart: `message` and `hint` are for the user (what h
 mend it), `detail` is for the log only and never leaves the process.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 
@@ -33,6 +34,35 @@ class InvalidInput(GraticuleError):
     """The caller sent something that can never be accepted as it is."""
 
     code = "invalid_input"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldFault:
+    """What is wrong with one field of a request; `loc` leads to it, as in `("body", "file_name")`."""
+
+    loc: tuple[str | int, ...]
+    message: str
+    type: str
+
+
+class InvalidFields(InvalidInput):
+    """Fields of a request have the right form and values that cannot be used."""
+
+    def __init__(self, message: str, faults: Sequence[FieldFault], *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.faults = tuple(faults)
+
+
+class SourceNotFound(InvalidFields):
+    """There is no such file among the sources of the partner: it is missing, or it is another's."""
+
+    code = "source_not_found"
+
+    def __init__(self, platform_id: str, patterns: Sequence[str]) -> None:
+        message = f"There is no such file among the sources of the platform {platform_id}."
+        fault = FieldFault(("body", "file_name"), message, self.code)
+        hint = f"Put it there first, and spell container_name and file_name as it is called: {', '.join(patterns)}."
+        super().__init__(message, [fault], hint=hint)
 
 
 class Unauthenticated(GraticuleError):

@@ -29,7 +29,9 @@ def pattern_fault(pattern: str) -> str | None:
     shown = pattern[:100]
     if len(parts) > 1 and not pattern.endswith("/"):
         return f"{shown!r} is no prefix: write a container, or container/prefix/ with a slash at its end"
-    return f"{shown!r} is no pattern: write a container, or container/prefix/ without wildcards, '.', '..' and empty parts"
+    return (
+        f"{shown!r} is no pattern: write a container, or container/prefix/ without wildcards, '.', '..' and empty parts"
+    )
 
 
 def admits(patterns: Sequence[str], path: str) -> bool:

@@ -80,7 +80,7 @@ _EXAMPLES: Final[dict[str, Any]] = {
             "version_label": "2026-03",
             "data_type": "vector",
             "container_name": "bronze",
-            "file_name": "roads/europe.zip",
+            "file_name": "ddh/roads/europe.zip",
         },
     },
     "flat": {
@@ -91,7 +91,7 @@ _EXAMPLES: Final[dict[str, Any]] = {
             "version_id": "2026-03",
             "data_type": "vector",
             "container_name": "bronze",
-            "file_name": "roads/europe.zip",
+            "file_name": "ddh/roads/europe.zip",
         },
     },
 }
@@ -217,6 +217,7 @@ async def submit(
     body = with_our_priority(form.root) if is_earlier else form.root
     platform = await platforms.platform(_platform_named(body, caller), caller)
     submission = PlatformSubmission.model_validate(translate(platform, body))
+    await platforms.check_source(platform, submission, idempotency_key)
     receipt = await forward.send(
         "POST", "/api/v1/submit", SubmissionReceipt, caller=caller, body=submission, headers=headers
     )

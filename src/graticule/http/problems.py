@@ -21,6 +21,7 @@ from graticule.core.errors import (
     Conflict,
     Gone,
     GraticuleError,
+    InvalidFields,
     InvalidInput,
     NotFound,
     PermissionDenied,
@@ -142,6 +143,8 @@ def problem_of(error: Exception) -> Problem:
             problem = _problem(status_of(error), error.code, error.message, hint=error.hint)
             if isinstance(error, Refused) and error.current is not None:
                 problem.current = dict(error.current)
+            if isinstance(error, InvalidFields):
+                problem.errors = _field_errors(error)
             return problem
         case RequestValidationError():
             return _invalid_request(error)
@@ -222,6 +225,11 @@ def invalid_input(detail: str, faults: Sequence[Any]) -> Problem:
     problem = _problem(422, InvalidInput.code, detail)
     problem.errors = told
     return problem
+
+
+def _field_errors(error: InvalidFields) -> list[FieldError]:
+    faults = error.faults[:MOST_FIELD_ERRORS]
+    return [FieldError(loc=[*fault.loc], message=fault.message, type=fault.type) for fault in faults]
 
 
 def _invalid_request(error: RequestValidationError) -> Problem:

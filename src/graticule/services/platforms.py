@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from graticule.core.errors import AlreadyExists, InvalidInput, NotFound, Refused
-from graticule.core.exchange import MOST_REFS, Asked, RefName
+from graticule.core.errors import AlreadyExists, InvalidInput, NotFound, Refused, SourceNotFound
+from graticule.core.exchange import MOST_REFS, Asked, PlatformSubmission, RefName
 from graticule.core.fault_points import Commit
 from graticule.core.ids import PlatformId
 from graticule.core.models import Event, Platform
@@ -16,9 +16,13 @@ from graticule.core.models.fields import Label, PlatformKey
 from graticule.core.partner_fields import DOMAIN_FIELDS, LABEL
 from graticule.core.permissions import Caller
 from graticule.core.refusals import Refusal
+from graticule.core.sources import MAX_PATTERNS, pattern_fault
 from graticule.repositories.database import Connection, Database
 from graticule.repositories.events import EventRepository
 from graticule.repositories.platforms import PlatformRepository
+from graticule.repositories.requests import RequestRepository
+from graticule.services.submission_checks import check_source_admitted
+from graticule.storage.options import StorageOptions
 
 IDENTITY: Final = ("required_refs", "version_ref")  # what datasets and versions are told apart by
 
@@ -28,6 +32,23 @@ DisplayName = Annotated[
 Description = Annotated[str, StringConstraints(max_length=2000, pattern=r"^[^\x00]*$")]
 RequiredRefs = Annotated[list[RefName], Field(min_length=1, max_length=MOST_REFS)]
 OptionalRefs = Annotated[list[RefName], Field(max_length=MOST_REFS)]
+
+
+def _checked_pattern(pattern: str) -> str:
+    if fault := pattern_fault(pattern):
+        raise ValueError(fault)
+    return pattern
+
+
+SourceContainers = Annotated[
+    list[Annotated[str, AfterValidator(_checked_pattern)]],
+    Field(
+        min_length=1,
+        max_length=MAX_PATTERNS,
+        description="Where its files may lie: `container` or `container/prefix/`.",
+        examples=[["bronze/atlas/"]],
+    ),
+]
 
 
 class NewPlatform(Asked):
@@ -45,6 +66,10 @@ class NewPlatform(Asked):
     version_ref: RefName = Field(
         description="The partner's field that carries the version label.", examples=["release"]
     )
+    source_containers: SourceContainers | None = Field(
+        None,
+        description="Where its files may lie: `container` or `container/prefix/`; by default `bronze/<platform_id>/`.",
+    )
 
     @model_validator(mode="after")
     def _names_are_told_apart(self) -> Self:
@@ -61,6 +86,7 @@ class PlatformChange(Asked):
     required_refs: RequiredRefs | None = Field(None, description="Only while the platform has no assets.")
     optional_refs: OptionalRefs | None = Field(None, examples=[["edition", "scale"]])
     version_ref: RefName | None = Field(None, description="Only while the platform has no assets.")
+    source_containers: SourceContainers | None = None
     is_active: bool | None = Field(None, description="An inactive platform takes no new submissions.")
 
 
@@ -75,8 +101,9 @@ class AddedPlatform:
 class PlatformService:
     """Reads and changes the registry. A partner sees itself there, and no other."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, options: StorageOptions | None = None) -> None:
         self._database = database
+        self._options = options or StorageOptions()
 
     async def platforms(self, caller: Caller, *, with_inactive: bool = False) -> list[Platform]:
         """Give the partners by id, as far as the caller may know of them."""
@@ -93,16 +120,18 @@ class PlatformService:
 
     async def add(self, new: NewPlatform, caller: Caller) -> AddedPlatform:
         """Add a partner; the same one again is no error."""
+        self._check_sources(new.source_containers)
         async with self._database.transaction(Commit.PLATFORMS) as connection:
             platforms, now = PlatformRepository(connection), self._database.now()
             wanted = Platform(**new.model_dump(), created_at=now, updated_at=now)
             if not await platforms.add(wanted):
-                return AddedPlatform(_same(await platforms.get(platform_id=new.platform_id), new), created=False)
+                return AddedPlatform(_same(await platforms.get(platform_id=new.platform_id), wanted), created=False)
             await self._tell(connection, "platform.add", new.model_dump(mode="json"), caller)
             return AddedPlatform(await platforms.get(platform_id=new.platform_id), created=True)
 
     async def change(self, platform_id: PlatformId, change: PlatformChange, caller: Caller) -> Platform:
         """Change a partner; what identifies its datasets can be changed only while it has none."""
+        self._check_sources(change.source_containers)
         async with self._database.transaction(Commit.PLATFORMS) as connection:
             platforms = PlatformRepository(connection)
             platform = await platforms.held(platform_id)
@@ -115,6 +144,31 @@ class PlatformService:
                 raise _in_use(platform)
             await self._tell(connection, "platform.change", {"platform_id": platform_id, "changes": different}, caller)
             return await platforms.change(changed)
+
+    async def check_source(
+        self, platform: Platform, asked: PlatformSubmission, idempotency_key: str | None = None
+    ) -> None:
+        """Refuse a file of another partner as if it were missing; what was accepted before has its receipt."""
+        try:
+            check_source_admitted(platform, asked)
+        except SourceNotFound:
+            if idempotency_key is None or not await self._is_known(platform, idempotency_key):
+                raise
+
+    async def _is_known(self, platform: Platform, idempotency_key: str) -> bool:
+        async with self._database.connection() as connection:
+            requests = RequestRepository(connection)
+            found = await requests.find_by_idempotency_key(PlatformId(platform.platform_id), idempotency_key)
+        return found is not None
+
+    def _check_sources(self, patterns: Sequence[str] | None) -> None:
+        for pattern in patterns or ():
+            container = pattern.partition("/")[0]
+            if self._options.is_ours(container):
+                raise InvalidInput(
+                    f"source_containers: {container!r} holds what this platform makes, and no sources.",
+                    hint="Name a container of the partner, or a prefix of one, such as bronze/atlas/.",
+                )
 
     async def _tell(self, connection: Connection, command: str, data: dict[str, Any], caller: Caller) -> None:
         event = Event(
@@ -144,9 +198,9 @@ def _checked(platform: Platform) -> Platform:
     return platform
 
 
-def _same(platform: Platform, new: NewPlatform) -> Platform:
+def _same(platform: Platform, wanted: Platform) -> Platform:
     """Give a platform that is there already, if it is the one that is to be added."""
-    if any(value != getattr(platform, name) for name, value in new.model_dump().items()):
+    if any(getattr(wanted, name) != getattr(platform, name) for name in NewPlatform.model_fields):
         raise AlreadyExists(
             f"There is a platform {platform.platform_id} already, and it is another one.",
             hint=f"PATCH /api/v1/platforms/{platform.platform_id} changes it.",

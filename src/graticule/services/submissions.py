@@ -1,5 +1,6 @@
 """New data of partners: request, asset, version and job come into being together, or not at all."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -23,10 +24,9 @@ from graticule.repositories.requests import RequestRepository
 from graticule.repositories.steps import AssetWork
 from graticule.services.asset_changes import UNDER_WAY, AssetUnderChange, changing, loaded
 from graticule.services.jobs import JobService, PreparedJob, Submission
+from graticule.services.submission_checks import SubmissionChecks, check_source_admitted
 from graticule.services.workflow_choice import ingest_inputs, ingest_workflow
 from graticule.services.workflows import Workflows
-from graticule.storage.options import StorageOptions
-from graticule.storage.paths import check_partner_blob
 
 UNRESOLVED: Final = frozenset({ApprovalState.PENDING_REVIEW, ApprovalState.REJECTED})
 PACE_HOLDS: Final = timedelta(seconds=5)  # what was read of it; a burst of submissions asks once
@@ -51,20 +51,19 @@ class _Order:
 class SubmissionService:
     """Takes new data, and lets data that we have be processed again."""
 
-    def __init__(
-        self, database: Database, jobs: JobService, workflows: Workflows, options: StorageOptions | None = None
-    ) -> None:
+    def __init__(self, database: Database, jobs: JobService, workflows: Workflows, checks: SubmissionChecks) -> None:
         self._database = database
         self._jobs = jobs
         self._workflows = workflows
-        self._options = options or StorageOptions()
+        self._checks = checks
         self._paces: dict[WorkflowId, tuple[datetime, float]] = {}  # how long each takes, and as of when
 
     async def submit(
         self, asked: PlatformSubmission, caller: Caller, idempotency_key: str | None = None
     ) -> SubmissionReceipt:
         """Make a new version, or with `overwrite` a new revision of one; the same key gives the same receipt again."""
-        check_partner_blob(asked.container_name, asked.file_name, self._options)
+        self._checks.check_form(asked)
+        await self._check_new(asked, caller, idempotency_key)
         async with self._database.transaction(Commit.SUBMIT_VERSION) as connection:
             platform = await self._platform(connection, asked.platform_id, caller)
             identity, _ = split_refs(platform, asked.platform_refs)
@@ -75,11 +74,13 @@ class SubmissionService:
                     return _receipt(earlier)
             await AssetRepository(connection).lock(asset_id)
             _require_active(platform)
+            check_source_admitted(platform, asked)
             change = await self._asset(connection, asset_id, asked, caller)
             return await self._add(change, asked, idempotency_key)
 
     async def retry(self, asset_id: AssetId, asked: Retrial, caller: Caller) -> SubmissionReceipt:
         """Process a version again that failed: the same request, with a new job."""
+        await self._check_again(asset_id, asked, caller)
         async with changing(self._database, asset_id, caller, asked.expected_version, Commit.SUBMIT_VERSION) as change:
             change.require_live()
             failed = [version for version in change.live if version.processing_state is ProcessingState.FAILED]
@@ -102,6 +103,7 @@ class SubmissionService:
 
     async def reprocess(self, asset_id: AssetId, asked: Reprocessing, caller: Caller) -> SubmissionReceipt:
         """Process the same source again, as a new revision; an approval lasts if the content turns out the same."""
+        await self._check_again(asset_id, asked, caller)
         async with changing(self._database, asset_id, caller, asked.expected_version, Commit.SUBMIT_VERSION) as change:
             change.require_live()
             version = change.chosen(asked.version_ordinal, change.live)
@@ -110,6 +112,32 @@ class SubmissionService:
             return await self._revise(
                 change, version, _submission_of(source), EventType.ASSET_VERSION_REPROCESSED, reason=asked.reason
             )
+
+    async def _check_new(self, asked: PlatformSubmission, caller: Caller, idempotency_key: str | None) -> None:
+        """Check what is new, in no transaction: the storage may be slow."""
+        async with self._database.connection() as connection:
+            platform = await self._platform(connection, asked.platform_id, caller)
+            split_refs(platform, asked.platform_refs)
+            if idempotency_key is not None and await RequestRepository(connection).find_by_idempotency_key(
+                PlatformId(platform.platform_id), idempotency_key
+            ):
+                return  # it gets the receipt of the first, whatever has become of the file
+        _require_active(platform)
+        await self._checks.check(platform, asked, self._workflows.library.get(ingest_workflow(asked)))
+
+    async def _check_again(self, asset_id: AssetId, asked: Retrial | Reprocessing, caller: Caller) -> None:
+        """Check the source of a version that is to be processed again; whether it may be is decided afterwards."""
+        async with self._database.connection() as connection:
+            asset = await AssetRepository(connection).find(asset_id=asset_id)
+            versions = [] if asset is None else await AssetVersionRepository(connection).of_asset(asset_id)
+            version = _meant(versions, asked)
+            if asset is None or version is None or not caller.sees(asset.platform_id):
+                return
+            platform = await self._platform(connection, asset.platform_id, caller)
+            request = await RequestRepository(connection).find(request_id=version.last_request_id)
+        if request is not None:
+            source = _submission_of(request)
+            await self._checks.check(platform, source, self._workflows.library.get(ingest_workflow(source)))
 
     async def _platform(self, connection: Connection, platform_id: str, caller: Caller) -> Platform:
         found = await PlatformRepository(connection).kept(PlatformId(platform_id))
@@ -262,6 +290,16 @@ async def _earlier(connection: Connection, asked: PlatformSubmission, key: str) 
             hint="Use a new key for new data; the same key only to repeat the very same request.",
         )
     return found
+
+
+def _meant(versions: Sequence[AssetVersion], asked: Retrial | Reprocessing) -> AssetVersion | None:
+    """Return the version that would be processed again, if there is one."""
+    found = [version for version in versions if version.deleted_at is None]
+    if isinstance(asked, Retrial):
+        found = [version for version in found if version.processing_state is ProcessingState.FAILED]
+    if asked.version_ordinal is not None:
+        found = [version for version in found if version.version_ordinal == asked.version_ordinal]
+    return found[-1] if found else None
 
 
 def _require_active(platform: Platform) -> None:

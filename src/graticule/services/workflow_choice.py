@@ -6,14 +6,16 @@ from typing import Final
 from pydantic import JsonValue
 
 from graticule.core.asset_names import OutputNames, output_names
-from graticule.core.errors import InvalidInput
+from graticule.core.errors import FieldFault, InvalidFields
 from graticule.core.exchange import PlatformSubmission
 from graticule.core.ids import PlatformId
 from graticule.core.models import AssetVersion, GeospatialAsset, PlatformRequest
 from graticule.core.models.engine import JobPurpose
 from graticule.core.models.platform import DataType
 from graticule.dag.graph import Graph
+from graticule.dag.inputs import faults
 
+PIPELINE: Final = "pipeline"  # the option that chooses the workflow; all others are inputs of it
 STANDARD: Final = "standard"
 PIPELINES: Final[Mapping[DataType, Mapping[str, str]]] = {
     DataType.RASTER: {STANDARD: "raster_ingest", "large": "process_large_raster"},
@@ -32,24 +34,53 @@ OUTPUTS: Final = (
     "external_blob_path",
     "export_run_id",
 )
+SUPPLIED: Final = (  # what a workflow is told of a submission, whatever the options are
+    *("container_name", "blob_name", "asset_id", "platform_id", "platform_refs", "version_label", "version_ordinal"),
+    *("revision", "table_name", "blob_prefix", "stac_item_id", "stac_collection_id"),
+)
 
 
 def ingest_workflow(asked: PlatformSubmission) -> str:
     """Choose by data type, and by the option `pipeline`."""
     pipelines = PIPELINES[asked.data_type]
-    wanted = asked.processing_options.get("pipeline", STANDARD)
+    wanted = asked.processing_options.get(PIPELINE, STANDARD)
     if not isinstance(wanted, str) or wanted not in pipelines:
-        raise InvalidInput(
-            f"processing_options.pipeline: there is no such pipeline for a {asked.data_type}.",
-            hint=f"Choose one of: {', '.join(pipelines)}.",
-        )
+        what = f"there is no such pipeline for a {asked.data_type}."
+        fault = option_fault(PIPELINE, what, "invalid_option")
+        hint = f"Choose one of: {', '.join(pipelines)}."
+        raise InvalidFields(f"processing_options.{PIPELINE}: {what}", [fault], hint=hint)
     return pipelines[wanted]
+
+
+def check_options(graph: Graph, asked: PlatformSubmission) -> None:
+    """Refuse options that the workflow does not have, values that they cannot have, and those that are missing."""
+    options = {name: value for name, value in asked.processing_options.items() if name != PIPELINE}
+    allowed = sorted(set(graph.inputs) - set(SUPPLIED))
+    if unknown := sorted(set(options) - set(allowed)):
+        raise InvalidFields(
+            f"processing_options: {', '.join(unknown)} is not an option of this pipeline.",
+            [option_fault(name, "This pipeline has no such option.", "unknown_option") for name in unknown],
+            hint=f"Its options: {', '.join(allowed) or 'none'}.",
+        )
+    wrong = [(name, what) for name, value in options.items() for what in faults(graph.inputs[name], value)]
+    wrong += [(name, "is required") for name in allowed if graph.inputs[name].required and options.get(name) is None]
+    if wrong:
+        raise InvalidFields(
+            f"processing_options: {'; '.join(f'{name} {what}' for name, what in wrong)}.",
+            [option_fault(name, f"It {what}.", "invalid_option") for name, what in wrong],
+        )
+
+
+def option_fault(name: str, message: str, kind: str) -> FieldFault:
+    """Describe what is wrong with a processing option."""
+    return FieldFault(("body", "processing_options", name), message, kind)
 
 
 def ingest_inputs(
     graph: Graph, asked: PlatformSubmission, asset: GeospatialAsset, request: PlatformRequest
 ) -> dict[str, JsonValue]:
-    """Give a workflow those of our inputs that it declares, and the caller's options, which it must declare."""
+    """Give a workflow those of our inputs that it declares, and the caller's options."""
+    check_options(graph, asked)
     ordinal, revision = request.version_ordinal, request.revision
     names = _names(asset, asked.version_label, ordinal, revision)
     ours: dict[str, JsonValue] = {
@@ -67,13 +98,7 @@ def ingest_inputs(
         "stac_item_id": names.stac_item_id,
         "stac_collection_id": names.stac_collection_id,
     }
-    options = {name: value for name, value in asked.processing_options.items() if name != "pipeline"}
-    allowed = sorted(set(graph.inputs) - set(ours))
-    if unknown := sorted(set(options) - set(allowed)):
-        raise InvalidInput(
-            f"processing_options: {', '.join(unknown)} is not an option of this pipeline.",
-            hint=f"Its options: {', '.join(allowed) or 'none'}.",
-        )
+    options = {name: value for name, value in asked.processing_options.items() if name != PIPELINE}
     return {**{name: value for name, value in ours.items() if name in graph.inputs}, **options}
 
 

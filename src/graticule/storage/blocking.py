@@ -107,7 +107,7 @@ class BlockingStorage:
         All else is `NotFound`, whether or not it is there.
         """
         limited = copy.copy(self)  # with the loop of this one
-        limited._storage = self._storage.limited_to(sources)
+        limited._storage = self._storage.limited_to(sources)  # noqa: SLF001 - it is one of us
         return limited
 
     def source(self, name: str) -> Source:

@@ -17,7 +17,7 @@ from graticule.cli.demo_island import CRS, NORTH, PIXEL_METRES, WEST, Island
 
 STEP: Final = 4  # of the island's pixels one in so many is sent, along and across
 BEACHES: Final = 40
-CONTAINER: Final = "bronze"
+CONTAINER, PLATFORM = "bronze", "ddh"
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class Sender:
 
     @classmethod
     def of(cls, admin: Caller) -> "Sender":
-        container = admin.site.home / "storage" / CONTAINER
+        container = admin.site.home / "storage" / CONTAINER / PLATFORM
         container.mkdir(parents=True, exist_ok=True)
-        return cls(admin.add_client("harbour-office", "submitter", platform_id="ddh"), container)
+        return cls(admin.add_client("harbour-office", "submitter", platform_id=PLATFORM), container)
 
     def send(self, data_type: str, resource: str, label: str, file: Path, **more: Any) -> dict[str, Any]:
         """Send a file of the container as a version, and give the receipt."""
@@ -42,7 +42,7 @@ class Sender:
             version_id=label,
             data_type=data_type,
             container_name=CONTAINER,
-            file_name=file.name,
+            file_name=f"{PLATFORM}/{file.name}",
             **more,
         )
         return receipt

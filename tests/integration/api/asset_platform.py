@@ -4,6 +4,7 @@ from typing import Any
 
 import httpx
 from tests.integration.api.running import RunningApi
+from tests.sources import put_source_of
 
 WORKFLOW = """
 workflow_id: {name}
@@ -29,7 +30,7 @@ SUBMISSION = {
     "version_label": "V1",
     "data_type": "raster",
     "container_name": "bronze",
-    "file_name": "dem/europe.tif",
+    "file_name": "ddh/dem/europe.tif",
 }
 
 
@@ -66,7 +67,8 @@ class Platform:
 
 
 async def platform_of(api: RunningApi) -> Platform:
-    """Let the application have workflows with one task each, in place of the shipped ones."""
+    """Let the application have workflows with one task each, in place of the shipped ones, and a partner's file."""
+    put_source_of(api.home / "storage", SUBMISSION)
     for name in ("raster_ingest", "vector_ingest"):
         (api.home / "workflows" / f"{name}.yaml").write_text(WORKFLOW.format(name=name))
     assert (await api.client.post("/api/v1/workflows/reload")).status_code == 200

@@ -26,7 +26,7 @@ SUBMISSION = PlatformSubmission(
     version_label="2026-03",
     data_type=DataType.RASTER,
     container_name="bronze",
-    file_name="dem/europe.tif",
+    file_name="ddh/dem/europe.tif",
 )
 
 

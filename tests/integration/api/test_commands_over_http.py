@@ -8,12 +8,13 @@ import pytest
 from tests.integration.api.conftest import KEY
 from tests.integration.api.running import RunningApi
 from tests.integration.api.test_event_stream_server import served
+from tests.sources import put_source
 from tests.unit.cli import conftest
 from tests.unit.cli.conftest import Result, run
 
 SUBMIT = (
     *("asset", "submit", "--platform", "atlas", "--ref", "sheet:=7", "--label", "2026-03", "--type", "raster"),
-    *("--container", "bronze", "--file", "dem/europe.tif"),
+    *("--container", "bronze", "--file", "atlas/dem/europe.tif"),
 )
 
 
@@ -21,6 +22,7 @@ async def test_from_a_partner_to_its_data_by_commands_alone(
     api: RunningApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conftest, "plain_logs", lambda: None)  # the server's lines stay where they are kept
+    put_source(tmp_path / "storage", "bronze/atlas/dem/europe.tif")
     async with served(api) as (address, _):
         variables = {"GRATICULE_API_URL": address, "GRATICULE_API_KEY": KEY, "GRATICULE_HOME": str(tmp_path)}
 

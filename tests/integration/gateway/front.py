@@ -13,6 +13,7 @@ from fastapi import FastAPI
 from pydantic import AnyHttpUrl, SecretStr
 from starlette.types import Message, Scope
 from tests.conftest import TestDatabase
+from tests.sources import put_source_of
 
 from graticule.api.app import create_api
 from graticule.config import HttpAddress, Settings
@@ -144,14 +145,14 @@ FLAT: Mapping[str, Any] = {
     "version_id": "2026-03",
     "data_type": "vector",
     "container_name": "bronze",
-    "file_name": "roads/europe.zip",
+    "file_name": "ddh/roads/europe.zip",
 }
 DOMAIN: Mapping[str, Any] = {
     "platform_refs": {"dataset_id": "0038272", "resource_id": "shapefile"},
     "version_label": "2026-03",
     "data_type": "vector",
     "container_name": "bronze",
-    "file_name": "roads/europe.zip",
+    "file_name": "ddh/roads/europe.zip",
 }
 
 
@@ -175,7 +176,8 @@ async def running_front(settings: Settings, database: TestDatabase, api: FastAPI
 
 @asynccontextmanager
 async def running_api(settings: Settings, database: TestDatabase) -> AsyncIterator[FastAPI]:
-    """Run the orchestrator's application; its engine rests."""
+    """Run the orchestrator's application; its engine rests. The file of the submissions is there."""
+    put_source_of(settings.storage_folder, FLAT)
     api = create_api(settings, database.url(DatabaseRole.ORCHESTRATOR), database.url(), parts=())
     api.state.rate_limits = RateLimits(MANY, MANY)
     async with api.router.lifespan_context(api):

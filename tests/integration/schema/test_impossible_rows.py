@@ -188,7 +188,16 @@ FORBIDDEN: dict[str, list[Row]] = {
     "platforms_source_containers_form": [
         changed(PLATFORM, platform_id="q", source_containers=patterns)
         for patterns in (
-            *([], ["bronze/"], ["bronze/q"], ["/bronze/"], ["bronze//"], ["bronze/../"], ["bronze/q/./"], ["bronze", ""]),
+            *(
+                [],
+                ["bronze/"],
+                ["bronze/q"],
+                ["/bronze/"],
+                ["bronze//"],
+                ["bronze/../"],
+                ["bronze/q/./"],
+                ["bronze", ""],
+            ),
             *(["bronze\n"], ["a b"], ["bronze"] * 51),
         )
     ],

@@ -11,6 +11,7 @@ from typing import Any, LiteralString
 from uuid import UUID
 
 from tests.integration.services.engine import Bench, Shelf, flow
+from tests.sources import put_source_of
 
 from graticule.core.errors import Refused
 from graticule.core.exchange import (
@@ -38,7 +39,9 @@ from graticule.repositories.database import Database
 from graticule.repositories.requests import RequestRepository
 from graticule.services.publishing import CopyRenewal, PublishingJobs
 from graticule.services.reviews import ReviewService
+from graticule.services.submission_checks import SubmissionChecks
 from graticule.services.submissions import SubmissionService
+from graticule.storage.local import LocalStorage
 
 RITA = Caller("rita", frozenset({ClientRole.ADMIN}))
 REFS = {"dataset_id": "0038272", "resource_id": "dem"}
@@ -97,7 +100,7 @@ def submission(label: str = "V1", **more: Any) -> PlatformSubmission:
         "version_label": label,
         "data_type": "raster",
         "container_name": "bronze",
-        "file_name": "dem/europe.tif",
+        "file_name": "ddh/dem/europe.tif",
         **more,
     }
     return PlatformSubmission.model_validate(given)
@@ -110,8 +113,10 @@ class Desk:
         self.pool = pool
         self.caller = caller
         self.bench = Bench(pool, folder, *WORKFLOWS)
+        self.sources = folder / "sources"
         shelf: Any = Shelf(*WORKFLOWS)
-        self.submissions = SubmissionService(pool, self.bench.jobs, shelf)
+        checks = SubmissionChecks(pool, LocalStorage(self.sources))
+        self.submissions = SubmissionService(pool, self.bench.jobs, shelf, checks)
         publishing = PublishingJobs(self.bench.jobs, shelf)
         self.reviews = ReviewService(pool, publishing)
         self.renewal = CopyRenewal(pool, publishing)
@@ -121,7 +126,9 @@ class Desk:
     async def submit(
         self, label: str = "V1", *, key: str | None = None, caller: Caller | None = None, **more: Any
     ) -> SubmissionReceipt:
-        return await self.submissions.submit(submission(label, **more), caller or self.caller, key)
+        asked = submission(label, **more)
+        put_source_of(self.sources, asked.model_dump())
+        return await self.submissions.submit(asked, caller or self.caller, key)
 
     async def retry(self, asset_id: str, ordinal: int | None = None, **more: Any) -> SubmissionReceipt:
         asked = Retrial(version_ordinal=ordinal, **more)

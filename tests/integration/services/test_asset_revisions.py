@@ -35,7 +35,7 @@ async def in_service(desk: Desk, asset_id: str, ordinal: int = 0) -> str | None:
 
 async def test_an_overwrite_keeps_what_is_in_service_until_the_new_revision_is_approved(desk: Desk) -> None:
     asset_id = await desk.approved()
-    again = await desk.submit(overwrite=True, file_name="dem/better.tif")
+    again = await desk.submit(overwrite=True, file_name="ddh/dem/better.tif")
     assert (again.version_ordinal, again.revision) == (0, 2)
     version = await desk.version(asset_id)
     assert approval(version) == (PENDING, 1)

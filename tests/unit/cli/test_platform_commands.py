@@ -54,7 +54,7 @@ CLIENT = {"client_id": "anna", "display_name": "Anna", "roles": ["reviewer"], "p
 CLIENT |= {"last_used_at": None, "created_at": NOW.isoformat(), "updated_at": NOW.isoformat()}
 SUBMIT = (
     *("asset", "submit", "--platform", "ddh", "--ref", "dataset_id=0038272", "--ref", "layer:=7", "--label", "2026-03"),
-    *("--type", "raster", "--container", "bronze", "--file", "dem/europe.tif"),
+    *("--type", "raster", "--container", "bronze", "--file", "ddh/dem/europe.tif"),
 )
 
 
@@ -193,7 +193,7 @@ def test_a_submission_is_sent_as_it_was_told() -> None:
         "version_label": "2026-03",
         "data_type": "raster",
         "container_name": "bronze",
-        "file_name": "dem/europe.tif",
+        "file_name": "ddh/dem/europe.tif",
         "processing_options": {"tile_size": 512, "name": "007"},
         "overwrite": True,
         "clearance_level": "ouo",

@@ -40,7 +40,7 @@ SUBMISSION = PlatformSubmission(
     version_label="1",
     data_type=DataType.RASTER,
     container_name="bronze",
-    file_name="a.tif",
+    file_name="ddh/a.tif",
 )
 # By the name of the parameter; that of one function only by both names.
 SAMPLES: dict[str, Any] = {

@@ -26,7 +26,7 @@ SUBMISSION = PlatformSubmission(
     version_label="1",
     data_type=DataType.RASTER,
     container_name="bronze",
-    file_name="a.tif",
+    file_name="ddh/a.tif",
 )
 READ: Call[dict[str, Any]] = document(calls.get_job("x"))
 CHANGE: Call[dict[str, Any]] = document(calls.cancel_job("x"))

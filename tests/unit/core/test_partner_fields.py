@@ -33,7 +33,7 @@ DDH = platform("ddh", ["dataset_id", "resource_id"], "version_id", "region")
 ARCGIS = platform("arcgis", ["item_id", "layer_index"], "version")
 PLAIN = platform("plain", ["uuid"], "version_label")
 
-WHERE = {"data_type": "raster", "container_name": "bronze", "file_name": "dem/europe.tif"}
+WHERE = {"data_type": "raster", "container_name": "bronze", "file_name": "ddh/dem/europe.tif"}
 FLAT = {"platform_id": "ddh", "dataset_id": "0038272", "resource_id": "shapefile", "version_id": "2026-03", **WHERE}
 DOMAIN = {
     "platform_id": "ddh",

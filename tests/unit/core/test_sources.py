@@ -44,7 +44,10 @@ def test_what_lies_below_is_admitted(pattern: str, path: str) -> None:
 @pytest.mark.parametrize(
     ("pattern", "path"),
     [
-        *(("bronze/ddh/", path) for path in ("bronze/ddh", "bronze/ddh2/a", "bronze/DDH/a", "Bronze/ddh/a", "bronze/a")),
+        *(
+            ("bronze/ddh/", path)
+            for path in ("bronze/ddh", "bronze/ddh2/a", "bronze/DDH/a", "Bronze/ddh/a", "bronze/a")
+        ),
         *(("bronze/ddh/", path) for path in ("bronze/arcgis/ddh/a", "x/bronze/ddh/a", "bronze/d%64h/a")),
         ("bronze/é/", "bronze/e\N{COMBINING ACUTE ACCENT}/a"),
         *(("bronze", path) for path in ("bronze2/a", "bronze.a/a", "Bronze/a", "a/bronze")),

@@ -36,7 +36,7 @@ def _inputs(options: dict[str, Any]) -> dict[str, Any]:
         version_label="1",
         data_type="vector",
         container_name="bronze",
-        file_name="in/parcels.zip",
+        file_name="ddh/parcels.zip",
         processing_options=options,
     )
     refs = {"platform_id": "ddh", "platform_refs": {"dataset_id": "d"}, "data_type": "vector"}
@@ -56,7 +56,7 @@ def test_a_vector_is_given_all_options_and_the_names_of_its_outputs() -> None:
     assert {name: given[name] for name in OPTIONS} == OPTIONS
     assert {name: given[name] for name in given.keys() - OPTIONS.keys()} == {
         "container_name": "bronze",
-        "blob_name": "in/parcels.zip",
+        "blob_name": "ddh/parcels.zip",
         "asset_id": "a" * 32,
         "platform_id": "ddh",
         "platform_refs": {"dataset_id": "d"},

@@ -39,6 +39,7 @@ def add_platform(
     required_refs: Sequence[str],
     version_ref: str,
     optional_refs: Sequence[str] = (),
+    source_containers: Sequence[str] | None = None,
     description: str | None = None,
 ) -> Call[Platform]:
     """Add a partner system; the very same again changes nothing."""
@@ -49,6 +50,7 @@ def add_platform(
         "required_refs": list(required_refs),
         "optional_refs": list(optional_refs),
         "version_ref": version_ref,
+        **({} if source_containers is None else {"source_containers": list(source_containers)}),
     }
     return change("POST", Platform, "/api/v1/platforms", body)
 
@@ -61,6 +63,7 @@ def change_platform(
     required_refs: Sequence[str] | None = None,
     optional_refs: Sequence[str] | None = None,
     version_ref: str | None = None,
+    source_containers: Sequence[str] | None = None,
     is_active: bool | None = None,
 ) -> Call[Platform]:
     """Change a partner system; what is None stays as it is."""
@@ -70,6 +73,7 @@ def change_platform(
         "required_refs": None if required_refs is None else list(required_refs),
         "optional_refs": None if optional_refs is None else list(optional_refs),
         "version_ref": version_ref,
+        "source_containers": None if source_containers is None else list(source_containers),
         "is_active": is_active,
     }
     body = {name: value for name, value in wanted.items() if value is not None}

@@ -74,8 +74,8 @@ class Platform(Row):
             Check(
                 "source_containers_form",
                 f"cardinality(source_containers) BETWEEN 1 AND {MAX_PATTERNS}"
-                r" AND array_to_string(source_containers, E'\n', '')"
-                r" ~ '^[A-Za-z0-9$][A-Za-z0-9_.-]{0,62}(/([^/\n]+/)+)?(\n[A-Za-z0-9$][A-Za-z0-9_.-]{0,62}(/([^/\n]+/)+)?)*$'"
+                r" AND array_to_string(source_containers, E'\n', '') || E'\n'"
+                r" ~ '^([A-Za-z0-9$][A-Za-z0-9_.-]{0,62}(/([^/\n]+/)+)?\n)+$'"
                 r" AND array_to_string(source_containers, E'\n', '') !~ '/[.][.]?/'",
             ),
         ),
@@ -109,7 +109,8 @@ class Platform(Row):
     optional_refs: list[Short] = Field(default_factory=list, description="Kept, but not part of the identity.")
     version_ref: Short = Field(description="The partner's field that carries the version label.")
     source_containers: list[SourcePattern] | None = Field(
-        None, description="Where its files may lie: `container` or `container/prefix/`; null is `bronze/<platform_id>/`."
+        None,
+        description="Where its files may lie: `container` or `container/prefix/`; null is `bronze/<platform_id>/`.",
     )
     is_active: bool = True
     created_at: CreatedAt

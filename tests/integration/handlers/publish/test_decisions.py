@@ -19,7 +19,9 @@ from graticule.core.table import DatabaseRole
 from graticule.repositories.database import Database
 from graticule.services.publishing import PublishingJobs
 from graticule.services.reviews import ReviewService
+from graticule.services.submission_checks import SubmissionChecks
 from graticule.services.submissions import SubmissionService
+from graticule.storage.local import LocalStorage
 
 INGEST = "container_name: {type: string}, blob_name: {type: string}, blob_prefix: {type: string}"
 SHIPPED = [
@@ -37,7 +39,9 @@ class Platform(Desk):
         shelf: Any = Shelf(*workflows)
         self.pool, self.caller, self.publisher = pool, RITA, publisher
         self.bench = Bench(pool, publisher.folder, *workflows)
-        self.submissions = SubmissionService(pool, self.bench.jobs, shelf)
+        self.sources = publisher.folder / "sources"
+        checks = SubmissionChecks(pool, LocalStorage(self.sources))
+        self.submissions = SubmissionService(pool, self.bench.jobs, shelf, checks)
         self.reviews = ReviewService(pool, PublishingJobs(self.bench.jobs, shelf))
 
     async def made(self, content: bytes, label: str = "V1", **more: Any) -> None:
