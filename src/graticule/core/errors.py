@@ -30,12 +30,6 @@ class ConfigurationError(GraticuleError):
     code = "configuration_error"
 
 
-class InvalidInput(GraticuleError):
-    """The caller sent something that can never be accepted as it is."""
-
-    code = "invalid_input"
-
-
 @dataclass(frozen=True, slots=True)
 class FieldFault:
     """What is wrong with one field of a request; `loc` leads to it, as in `("body", "file_name")`."""
@@ -45,24 +39,22 @@ class FieldFault:
     type: str
 
 
-class InvalidFields(InvalidInput):
-    """Fields of a request have the right form and values that cannot be used."""
+class InvalidInput(GraticuleError):
+    """The caller sent something that can never be accepted as it is; `faults` name the fields, where they are known."""
 
-    def __init__(self, message: str, faults: Sequence[FieldFault], *, hint: str | None = None) -> None:
-        super().__init__(message, hint=hint)
+    code = "invalid_input"
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, detail: str | None = None, faults: Sequence[FieldFault] = ()
+    ) -> None:
+        super().__init__(message, hint=hint, detail=detail)
         self.faults = tuple(faults)
 
 
-class SourceNotFound(InvalidFields):
+class SourceNotFound(InvalidInput):
     """There is no such file among the sources of the partner: it is missing, or it is another's."""
 
     code = "source_not_found"
-
-    def __init__(self, platform_id: str, patterns: Sequence[str]) -> None:
-        message = f"There is no such file among the sources of the platform {platform_id}."
-        fault = FieldFault(("body", "file_name"), message, self.code)
-        hint = f"Put it there first, and spell container_name and file_name as it is called: {', '.join(patterns)}."
-        super().__init__(message, [fault], hint=hint)
 
 
 class Unauthenticated(GraticuleError):

@@ -44,6 +44,7 @@ from graticule.services.outputs import OutputStore
 from graticule.services.platforms import PlatformService
 from graticule.services.service_tokens import ServiceTokens
 from graticule.services.statistics import StatisticsService
+from graticule.storage.options import StorageOptions
 from graticule.storage.place import storage_of
 
 ROUTERS: Final = (
@@ -139,7 +140,7 @@ def _add_services(app: FastAPI, settings: Settings) -> None:
     app.state.settings = settings
     app.state.assets = AssetReader(database)
     app.state.metadata = LayerMetadataService(database)
-    app.state.platforms = PlatformService(database)
+    app.state.platforms = PlatformService(database, StorageOptions.of(settings))
     app.state.storage = storage_of(settings)
     app.state.job_reader = JobReader(database, OutputStore(app.state.storage))
     app.state.operator_reader = OperatorReader(database)

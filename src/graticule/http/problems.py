@@ -21,7 +21,6 @@ from graticule.core.errors import (
     Conflict,
     Gone,
     GraticuleError,
-    InvalidFields,
     InvalidInput,
     NotFound,
     PermissionDenied,
@@ -143,7 +142,7 @@ def problem_of(error: Exception) -> Problem:
             problem = _problem(status_of(error), error.code, error.message, hint=error.hint)
             if isinstance(error, Refused) and error.current is not None:
                 problem.current = dict(error.current)
-            if isinstance(error, InvalidFields):
+            if isinstance(error, InvalidInput) and error.faults:
                 problem.errors = _field_errors(error)
             return problem
         case RequestValidationError():
@@ -227,7 +226,7 @@ def invalid_input(detail: str, faults: Sequence[Any]) -> Problem:
     return problem
 
 
-def _field_errors(error: InvalidFields) -> list[FieldError]:
+def _field_errors(error: InvalidInput) -> list[FieldError]:
     faults = error.faults[:MOST_FIELD_ERRORS]
     return [FieldError(loc=[*fault.loc], message=fault.message, type=fault.type) for fault in faults]
 

@@ -19,7 +19,7 @@ from graticule.repositories.deployments import DeploymentRepository
 from graticule.repositories.errors import domain_errors
 from graticule.repositories.login import connected
 from graticule.repositories.queries import load_queries
-from graticule.schema import pgstac, rules, serving
+from graticule.schema import pgstac, rules, serving, sources
 from graticule.schema.catalogue import QUERIES as CATALOGUE
 from graticule.schema.catalogue import Catalogue, read_catalogue
 from graticule.schema.ddl import create_statements, fingerprint, schema_objects, seed_statements
@@ -236,6 +236,8 @@ class DatabaseSchema:
                         f"Another session holds a lock that `{change.key}` needs.",
                         hint="Try again when it is quiet.",
                     ) from error
+            if any(str(change.key) == sources.ADDED for change in changes if change in outcome.applied):
+                outcome.notices += await sources.keep_used_sources(self._connection)
 
     async def _enforce(self) -> None:
         """Let triggers keep the rules of rows, unless they do already."""

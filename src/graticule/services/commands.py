@@ -164,6 +164,7 @@ async def migrate(execution: Execution, _: OfNothing) -> Done:
         "applied": [each.object for each in report.applied],
         "pending": [each.object for each in report.pending],
         "differences": [each.object for each in report.differences],
+        "notices": [*report.notices],
     }
     return bool(report.applied), details
 

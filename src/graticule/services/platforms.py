@@ -23,6 +23,7 @@ from graticule.repositories.platforms import PlatformRepository
 from graticule.repositories.requests import RequestRepository
 from graticule.services.submission_checks import check_source_admitted
 from graticule.storage.options import StorageOptions
+from graticule.storage.paths import check_partner_blob
 
 IDENTITY: Final = ("required_refs", "version_ref")  # what datasets and versions are told apart by
 
@@ -149,6 +150,7 @@ class PlatformService:
         self, platform: Platform, asked: PlatformSubmission, idempotency_key: str | None = None
     ) -> None:
         """Refuse a file of another partner as if it were missing; what was accepted before has its receipt."""
+        check_partner_blob(asked.container_name, asked.file_name, self._options)
         try:
             check_source_admitted(platform, asked)
         except SourceNotFound:

@@ -4,7 +4,7 @@ import asyncio
 import re
 from typing import Final
 
-from graticule.core.errors import InvalidFields, InvalidInput, NotFound, SourceNotFound, Unavailable
+from graticule.core.errors import FieldFault, InvalidInput, NotFound, SourceNotFound, Unavailable
 from graticule.core.exchange import PlatformSubmission
 from graticule.core.models import Platform
 from graticule.core.models.platform import DataType
@@ -53,10 +53,10 @@ class SubmissionChecks:
         unknown = [name for name, code in codes.items() if not await self._is_known_crs(asked.data_type, code)]
         if unknown:
             what = "is not the code of a CRS that is known here"
-            raise InvalidFields(
+            raise InvalidInput(
                 f"processing_options: {' and '.join(unknown)} {what}.",
-                [option_fault(name, f"It {what}.", "unknown_crs") for name in unknown],
                 hint="Write an EPSG code such as EPSG:4326; https://epsg.io finds them.",
+                faults=[option_fault(name, f"It {what}.", "unknown_crs") for name in unknown],
             )
 
     async def _is_known_crs(self, data_type: DataType, code: str) -> bool:
@@ -91,7 +91,13 @@ def check_source_admitted(platform: Platform, asked: PlatformSubmission) -> None
 
 def missing_source(platform: Platform) -> SourceNotFound:
     """Return the error for a file that is not there, or that another partner has."""
-    return SourceNotFound(platform.platform_id, platform.source_containers or default_patterns(platform.platform_id))
+    message = f"There is no such file among the sources of the platform {platform.platform_id}."
+    patterns = platform.source_containers or default_patterns(platform.platform_id)
+    return SourceNotFound(
+        message,
+        hint=f"Put it there first, and spell container_name and file_name as it is called: {', '.join(patterns)}.",
+        faults=[FieldFault(("body", "file_name"), message, SourceNotFound.code)],
+    )
 
 
 async def _is_there(storage: Storage, path: str) -> bool:

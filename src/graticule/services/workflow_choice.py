@@ -6,7 +6,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from graticule.core.asset_names import OutputNames, output_names
-from graticule.core.errors import FieldFault, InvalidFields
+from graticule.core.errors import FieldFault, InvalidInput
 from graticule.core.exchange import PlatformSubmission
 from graticule.core.ids import PlatformId
 from graticule.core.models import AssetVersion, GeospatialAsset, PlatformRequest
@@ -48,7 +48,7 @@ def ingest_workflow(asked: PlatformSubmission) -> str:
         what = f"there is no such pipeline for a {asked.data_type}."
         fault = option_fault(PIPELINE, what, "invalid_option")
         hint = f"Choose one of: {', '.join(pipelines)}."
-        raise InvalidFields(f"processing_options.{PIPELINE}: {what}", [fault], hint=hint)
+        raise InvalidInput(f"processing_options.{PIPELINE}: {what}", hint=hint, faults=[fault])
     return pipelines[wanted]
 
 
@@ -57,17 +57,17 @@ def check_options(graph: Graph, asked: PlatformSubmission) -> None:
     options = {name: value for name, value in asked.processing_options.items() if name != PIPELINE}
     allowed = sorted(set(graph.inputs) - set(SUPPLIED))
     if unknown := sorted(set(options) - set(allowed)):
-        raise InvalidFields(
+        raise InvalidInput(
             f"processing_options: {', '.join(unknown)} is not an option of this pipeline.",
-            [option_fault(name, "This pipeline has no such option.", "unknown_option") for name in unknown],
             hint=f"Its options: {', '.join(allowed) or 'none'}.",
+            faults=[option_fault(name, "This pipeline has no such option.", "unknown_option") for name in unknown],
         )
     wrong = [(name, what) for name, value in options.items() for what in faults(graph.inputs[name], value)]
     wrong += [(name, "is required") for name in allowed if graph.inputs[name].required and options.get(name) is None]
     if wrong:
-        raise InvalidFields(
+        raise InvalidInput(
             f"processing_options: {'; '.join(f'{name} {what}' for name, what in wrong)}.",
-            [option_fault(name, f"It {what}.", "invalid_option") for name, what in wrong],
+            faults=[option_fault(name, f"It {what}.", "invalid_option") for name, what in wrong],
         )
 
 

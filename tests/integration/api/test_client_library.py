@@ -9,6 +9,7 @@ import pytest
 from tests.integration.api.conftest import KEY
 from tests.integration.api.running import RunningApi
 from tests.integration.api.test_event_stream_server import served
+from tests.sources import put_source_of
 
 from graticule.client import ApiProblem, AsyncClient, Client, calls
 from graticule.core.exchange import Approval, PlatformStatus, PlatformSubmission, Rejection, UrlModeChange
@@ -142,7 +143,8 @@ async def test_platforms_are_added_and_changed(client: AsyncClient) -> None:
     assert (await client.send(calls.get_platform("ddh"))).version_ref == "version_id"
 
 
-async def test_data_from_its_submission_to_its_removal(client: AsyncClient) -> None:
+async def test_data_from_its_submission_to_its_removal(api: RunningApi, client: AsyncClient) -> None:
+    put_source_of(api.home / "storage", SUBMISSION.model_dump())
     receipt = await client.send(calls.submit_data(SUBMISSION, idempotency_key="k-1"))
     again = await client.send(calls.submit_data(SUBMISSION, idempotency_key="k-1"))
     assert again.request_id == receipt.request_id

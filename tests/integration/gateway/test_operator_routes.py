@@ -7,6 +7,7 @@ from pydantic import SecretStr
 from tests.conftest import TestDatabase
 from tests.integration.gateway.front import (
     ADMIN_KEY,
+    FLAT,
     NOWHERE,
     SERVICE_KEY,
     Front,
@@ -55,7 +56,7 @@ async def test_things_are_looked_up_by_any_of_their_keys(front: Front) -> None:
             "version_id": "3",
             "data_type": "vector",
             "container_name": "bronze",
-            "file_name": "a.zip",
+            "file_name": FLAT["file_name"],
         },
         202,
         **{"Idempotency-Key": "of-the-partner"},

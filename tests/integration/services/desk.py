@@ -114,6 +114,7 @@ class Desk:
         self.caller = caller
         self.bench = Bench(pool, folder, *WORKFLOWS)
         self.sources = folder / "sources"
+        put_source_of(self.sources, submission().model_dump())
         shelf: Any = Shelf(*WORKFLOWS)
         checks = SubmissionChecks(pool, LocalStorage(self.sources))
         self.submissions = SubmissionService(pool, self.bench.jobs, shelf, checks)

@@ -326,7 +326,7 @@ async def test_the_same_key_with_another_body_is_refused(desk: Desk, change: dic
 async def test_the_same_key_of_another_partner_is_another_key(desk: Desk) -> None:
     refs = {"item_id": "i", "layer_index": 0}
     first = await desk.submit(key="k-1")
-    second = await desk.submit(key="k-1", platform_id="arcgis", platform_refs=refs)
+    second = await desk.submit(key="k-1", platform_id="arcgis", platform_refs=refs, file_name="arcgis/a.tif")
     assert first.request_id != second.request_id
 
 

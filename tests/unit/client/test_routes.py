@@ -74,6 +74,7 @@ SAMPLES: dict[str, Any] = {
     "retrial": Retrial(version_ordinal=0, **SEEN),
     "revocation": Revocation(reason="x", version_ordinal=0, **SEEN),
     "roles": [ClientRole.OPERATOR],
+    "source_containers": ["bronze/ddh/"],
     "state": "waiting",
     "status": "completed",
     "submission": SUBMISSION,

@@ -18,7 +18,10 @@ def unchanged(storage: BlockingStorage, source: str, etag: str | None, prepared:
     if prepared is not None:
         yield storage.readable(prepared)
         return
-    resolved = storage.source(source)
+    try:
+        resolved = storage.source(source)
+    except NotFound:  # it is not among those that the task may read
+        raise Rejected([finding(Code.NOT_FOUND, "The file is not there.")]) from None
     _check(storage, resolved.blob, etag, resolved.shown)
     try:
         yield resolved.opened

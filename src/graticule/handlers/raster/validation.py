@@ -58,7 +58,7 @@ class Validate(SourceSelection):
 def validate(ctx: ProcessContext) -> HandlerResult:
     """Look at a raster by range reads: reject it with all reasons, or tell what it is and what will be repaired."""
     params: Validate = ctx.params
-    source = resolve_source(ctx.storage, params.container_name, params.blob_name)
+    source = _source(ctx)
     file = source_file(ctx.storage, source)
     before = _state(file)
     try:
@@ -113,11 +113,22 @@ def _validated(ctx: ProcessContext, source: Source, file: SourceFile, state: Sta
     }
 
 
+def _source(ctx: ProcessContext) -> Source:
+    try:
+        return resolve_source(ctx.storage, ctx.params.container_name, ctx.params.blob_name)
+    except NotFound:  # another partner's is refused in the same words
+        raise _not_there() from None
+
+
 def _state(file: SourceFile) -> State:
     try:
         return file.state()
     except NotFound:
-        raise Rejected([finding(Code.NOT_FOUND, "The file is not there.")]) from None
+        raise _not_there() from None
+
+
+def _not_there() -> Rejected:
+    return Rejected([finding(Code.NOT_FOUND, "The file is not there.")])
 
 
 def _check_unchanged(file: SourceFile, before: State) -> None:

@@ -1,0 +1,56 @@
+"""Lets partners of an older release send files from where they did, and reports who has more than the default."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+
+from graticule.core.sources import MAX_PATTERNS, admits, default_patterns, pattern_fault
+from graticule.repositories.queries import load_queries
+
+QUERIES: Final = load_queries("sources.sql", package=__package__)
+ADDED: Final = "column platforms.source_containers"  # the change of a database that was made before there were any
+
+
+async def keep_used_sources(connection: AsyncConnection[Any]) -> list[str]:
+    """Let each partner name what it has named before; return one notice for each who has more than the default."""
+    used: defaultdict[str, list[str]] = defaultdict(list)
+    for platform_id, pattern in await (await connection.execute(QUERIES["used_sources"])).fetchall():
+        used[platform_id].append(pattern)
+    notices = []
+    for platform_id, patterns in used.items():
+        kept = covering(platform_id, patterns)
+        if kept != default_patterns(platform_id):
+            given = {"platform_id": platform_id, "patterns": kept}
+            await connection.execute(QUERIES["keep_sources"], given)
+            notices.append(_notice(platform_id, kept))
+    return notices
+
+
+def covering(platform_id: str, used: Iterable[str]) -> list[str]:
+    """Return the default and what else covers all that was used: prefixes, or whole containers where they are many."""
+    kept = default_patterns(platform_id)
+    others = [_usable(pattern) for pattern in used if not admits(kept, pattern)]
+    if len(kept) + len(set(others)) > MAX_PATTERNS:
+        others = [_container(pattern) for pattern in others]
+    whole = {pattern for pattern in others if not pattern.endswith("/")}
+    below = {pattern for pattern in others if _container(pattern) not in whole} - whole
+    return [*(pattern for pattern in kept if _container(pattern) not in whole), *sorted(whole | below)]
+
+
+def _usable(pattern: str) -> str:
+    """Return a pattern, or its container if the name of the folder cannot stand in one."""
+    return pattern if pattern_fault(pattern) is None else _container(pattern)
+
+
+def _container(pattern: str) -> str:
+    return pattern.partition("/")[0]
+
+
+def _notice(platform_id: str, kept: Iterable[str]) -> str:
+    narrow = " ".join(f"--source {pattern}" for pattern in default_patterns(platform_id))
+    return (
+        f"The platform {platform_id} has sent files from outside of its own folder and may still name: "
+        f"{', '.join(kept)}. Once its files have moved: graticule platform change {platform_id} {narrow}"
+    )
