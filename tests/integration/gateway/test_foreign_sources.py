@@ -1,4 +1,4 @@
-"""Files of other partners are refused at the gateway and at the orchestrator, in the words in which missing ones are."""
+"""Files of other partners are refused by gateway and orchestrator, in the words in which missing ones are."""
 
 from pathlib import Path
 from typing import Any
@@ -96,7 +96,7 @@ async def test_what_an_admin_adds_to_the_sources_can_be_submitted(front: Front, 
     patterns = ["bronze/ddh/", "other"]
     front.execute("UPDATE dagapp.platforms SET source_containers = %s WHERE platform_id = 'ddh'", patterns)
     await front.submitted(container_name="other", file_name="secret.zip")
-    (shown,) = [each for each in (await front.get("partner", "/api/platforms"))["items"]]
+    (shown,) = (await front.get("partner", "/api/platforms"))["items"]
     assert shown["source_containers"] == patterns
     assert (await front.get("operator", "/api/platforms/arcgis"))["source_containers"] == ["bronze/arcgis/"]
 

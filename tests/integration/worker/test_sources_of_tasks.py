@@ -1,5 +1,6 @@
 """A worker reads for an asset what its partner may name, whatever the parameters of the task say."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,24 @@ from graticule.core.states import ResultStatus
 from graticule.repositories.assets import AssetRepository, AssetVersionRepository
 from graticule.repositories.database import Connection
 
-SECRET = '{"type": "FeatureCollection", "features": []}'
+POINTS = (
+    '{"type": "FeatureCollection", "features": [{"type": "Feature", "properties": {"a": 1},'
+    ' "geometry": {"type": "Point", "coordinates": [7, 46]}}]}'
+)
+# Ways of naming the file of another partner, and one that is not there.
+FOREIGN = (
+    {"container_name": "bronze", "blob_name": "arcgis/{file}"},
+    {"container_name": "bronze", "blob_name": "ddh/links/{file}"},
+    {"container_name": "bronze", "blob_name": "ddh/link-{file}"},
+    {"container_name": "bronze", "blob_name": "ddh/none-{file}"},
+    {"container_name": "bronze", "blob_name": "none/{file}"},
+    {"container_name": "none", "blob_name": "{file}"},
+)
+OTHER_FORMS = ("bronze/arcgis/dem.tif", "{storage}/bronze/arcgis/dem.tif", "https://host/dem.tif")
 
 
 @pytest.fixture
-async def storage(connection: Connection, worker: FastAPI, tmp_path: Path) -> Path:
+async def storage(connection: Connection, board: Board, tmp_path: Path) -> Path:
     """Return a storage with files of two partners, for a job that is for an asset of one of them."""
     asset = rows.asset()
     await AssetRepository(connection).insert(asset)
@@ -28,10 +42,71 @@ async def storage(connection: Connection, worker: FastAPI, tmp_path: Path) -> Pa
         [asset.asset_id, JOB],
     )
     assert asset.platform_id == "ddh"
-    storage: Path = worker.state.worker_storage
+    storage = tmp_path / "storage"
     for platform in ("ddh", "arcgis"):
-        put_source(storage, f"bronze/{platform}/plain.geojson", SECRET.encode())
+        put_source(storage, f"bronze/{platform}/plain.geojson", POINTS.encode())
         make_raster(storage / "bronze" / platform / "dem.tif", "dem", width=64, height=64)
-    (storage / "bronze" / "ddh" / "link.tif").symlink_to("../arcgis/dem.tif")
+    for file in ("dem.tif", "plain.geojson"):
+        (storage / "bronze" / "ddh" / f"link-{file}").symlink_to(f"../arcgis/{file}")
     (storage / "bronze" / "ddh" / "links").symlink_to("../arcgis")
     return storage
+
+
+def named(form: dict[str, str], file: str) -> dict[str, str]:
+    return {name: value.format(file=file) for name, value in form.items()}
+
+
+@on_both_transports
+@pytest.mark.parametrize(("handler", "file"), [("raster.validate", "dem.tif"), ("vector.validate", "plain.geojson")])
+async def test_the_files_of_its_partner_are_read_and_no_others(
+    board: Board, storage: Path, worker: FastAPI, handler: str, file: str
+) -> None:
+    own = await board.run(handler, **named({"container_name": "bronze", "blob_name": "ddh/{file}"}, file))
+    assert own.status is ResultStatus.COMPLETED, own.error_message
+    said = set()
+    for form in FOREIGN:
+        given = named(form, file)
+        refused = await board.run(handler, **given)
+        assert (refused.status, refused.retryable) == (ResultStatus.FAILED, False), given
+        path = f"{given['container_name']}/{given['blob_name']}"
+        said.add((refused.error_message or "").replace(path, "PATH"))
+    assert len(said) == 1, "a file of another partner is refused in the words of a missing one"
+
+
+async def test_no_other_form_of_a_source_leads_out(board: Board, storage: Path, worker: FastAPI) -> None:
+    for form in OTHER_FORMS:
+        refused = await board.run("raster.validate", blob_name=form.format(storage=storage))
+        assert (refused.status, refused.retryable) == (ResultStatus.FAILED, False), form
+        assert "not_found" in (refused.error_message or ""), form
+
+
+async def test_a_later_task_of_the_job_cannot_be_led_elsewhere_either(
+    board: Board, storage: Path, worker: FastAPI
+) -> None:
+    for handler, given in {
+        "raster.create_cog": {"source": "bronze/arcgis/dem.tif", "blob_prefix": "ddh/x"},
+        "raster.generate_tiling_scheme": {"source": "bronze/ddh/links/dem.tif", "blob_prefix": "ddh/x"},
+        "raster.blob_to_mount": {"container_name": "bronze", "blob_name": "arcgis/dem.tif"},
+    }.items():
+        refused = await board.run(handler, **given)
+        assert refused.status is ResultStatus.FAILED, handler
+        assert re.search("no file|not there", refused.error_message or ""), handler
+        assert not (storage / "silver").exists() or not list((storage / "silver").rglob("*.tif")), handler
+
+
+async def test_the_registry_counts_when_the_lease_is_given(
+    board: Board, storage: Path, worker: FastAPI, connection: Connection
+) -> None:
+    foreign: dict[str, Any] = {"container_name": "bronze", "blob_name": "arcgis/dem.tif"}
+    await connection.execute("UPDATE dagapp.platforms SET source_containers = '{bronze}' WHERE platform_id = 'ddh'")
+    assert (await board.run("raster.validate", **foreign)).status is ResultStatus.COMPLETED
+    await connection.execute("UPDATE dagapp.platforms SET source_containers = '{other}' WHERE platform_id = 'ddh'")
+    assert (await board.run("raster.validate", **foreign)).status is ResultStatus.FAILED
+
+
+async def test_a_job_that_is_for_no_asset_reads_any_container(
+    board: Board, storage: Path, worker: FastAPI, connection: Connection
+) -> None:
+    await connection.execute("UPDATE dagapp.dag_jobs SET asset_id = NULL, version_ordinal = NULL, purpose = NULL")
+    read = await board.run("raster.validate", container_name="bronze", blob_name="arcgis/dem.tif")
+    assert read.status is ResultStatus.COMPLETED, read.error_message

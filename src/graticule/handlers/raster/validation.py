@@ -57,7 +57,6 @@ class Validate(SourceSelection):
 @answering
 def validate(ctx: ProcessContext) -> HandlerResult:
     """Look at a raster by range reads: reject it with all reasons, or tell what it is and what will be repaired."""
-    params: Validate = ctx.params
     source = _source(ctx)
     file = source_file(ctx.storage, source)
     before = _state(file)
