@@ -158,6 +158,7 @@ module bronze 'storage.bicep' = {
     grants: [
       { process: 'worker', role: 'Storage Blob Data Reader' }
       { process: 'worker', role: 'Storage Blob Delegator' }
+      { process: 'orchestrator', role: 'Storage Blob Data Reader' }
     ]
   }
 }

@@ -81,7 +81,9 @@ def assert_the_demonstration_tells_its_story(demo: Program, home: Path) -> dict[
         assert made is not None
         assert (home / "storage" / made[1]).is_file()
     assert re.search(r"STAC item +island-parcels-1-\w+-v0 of collection island-survey-island-parcels", told)
-    assert re.search(r"! demo/dry_season.tif was sent back: .*\(not_a_raster\)\n· .*how to fix it: \w", demo.errors)
+    assert re.search(
+        r"! island_survey/dry_season.tif was sent back: .*\(not_a_raster\)\n· .*how to fix it: \w", demo.errors
+    )
     assert re.search(r"✓ The tile service drew a picture of the island \(\d+ kB\)", demo.errors)
     assert re.search(r"✓ The feature service found \d+ parcels", demo.errors)
     assert re.search(r"graticule up ", told)

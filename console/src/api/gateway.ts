@@ -1470,6 +1470,7 @@ export interface components {
             required_refs: string[];
             optional_refs?: string[];
             version_ref: string;
+            source_containers?: string[] | null;
             /** @default true */
             is_active: boolean;
             /** Format: date-time */

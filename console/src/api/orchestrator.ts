@@ -981,6 +981,7 @@ export interface components {
             required_refs: string[];
             optional_refs?: string[];
             version_ref: string;
+            source_containers?: string[] | null;
         };
         NodeDetail: {
             job_id: string;
@@ -1165,6 +1166,7 @@ export interface components {
             required_refs: string[];
             optional_refs?: string[];
             version_ref: string;
+            source_containers?: string[] | null;
             /** @default true */
             is_active: boolean;
             /** Format: date-time */
@@ -1178,6 +1180,7 @@ export interface components {
             required_refs?: string[] | null;
             optional_refs?: string[] | null;
             version_ref?: string | null;
+            source_containers?: string[] | null;
             is_active?: boolean | null;
         };
         Problem: {

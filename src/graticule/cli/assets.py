@@ -73,7 +73,7 @@ def submit(
     Example:
 
       graticule asset submit --platform ddh --ref dataset_id=0038272 --ref resource_id=dem --label 2026-03 \\
-      --type raster --container bronze --file dem/europe.tif --watch
+      --type raster --container bronze --file ddh/dem/europe.tif --watch
     """
     from graticule.cli.submission import read_options
     from graticule.client import calls

@@ -45,7 +45,7 @@ def demo() -> None:
 
 
 async def _demo(settings: "Settings") -> None:
-    from graticule.cli.demo_samples import CONTAINER, can_make_samples, make_samples
+    from graticule.cli.demo_samples import CONTAINER, PARTNER, can_make_samples, make_samples
     from graticule.cli.demo_story import tell_story
     from graticule.cli.installation import free_ports, run_installation
     from graticule.storage.place import storage_of
@@ -62,7 +62,7 @@ async def _demo(settings: "Settings") -> None:
         else:
             await tell_story(running, storage_of(settings), await samples)
     done(f"Everything is stopped after {time.monotonic() - began:.0f} s; the data stays in {running.home}.")
-    _show_ways_on(settings.storage_folder / CONTAINER, running.admin_key.place)
+    _show_ways_on(settings.storage_folder / CONTAINER / PARTNER, running.admin_key.place)
 
 
 def _show_ways_on(bronze: Path, key: Path | str) -> None:

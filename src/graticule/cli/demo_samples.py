@@ -9,6 +9,7 @@ from pydantic import JsonValue
 
 from graticule.core.models.platform import DataType
 
+PARTNER: Final = "island_survey"
 CONTAINER: Final = "bronze"
 NEEDED: Final = ("numpy", "pyogrio", "rasterio", "shapely")  # of the extra `worker`
 NO_RASTER: Final = b"This was to be the island as seen in the dry season, but the export failed.\n"
@@ -60,4 +61,4 @@ def make_samples() -> Samples:
 
 
 def _sample(resource: str, data_type: DataType, name: str, told: str, data: bytes) -> Sample:
-    return Sample(resource, data_type, f"demo/{name}", told, data)
+    return Sample(resource, data_type, f"{PARTNER}/{name}", told, data)

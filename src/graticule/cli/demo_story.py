@@ -10,7 +10,7 @@ import httpx
 
 from graticule.cli.console import done, out, say, warn
 from graticule.cli.demo_made import print_made
-from graticule.cli.demo_samples import CONTAINER, Sample, Samples
+from graticule.cli.demo_samples import CONTAINER, PARTNER, Sample, Samples
 from graticule.cli.installation import Installation
 from graticule.cli.server import Server, connected
 from graticule.cli.watch import NoView, watch_job
@@ -22,7 +22,6 @@ from graticule.core.models.platform import ClientRole
 from graticule.core.states import ApprovalState, ClearanceState, ProcessingState
 from graticule.storage.protocol import Storage
 
-PARTNER: Final = "island_survey"
 UPLOADER: Final = "island-survey-uploader"
 REVIEWER: Final = "demo-reviewer"
 DATASET: Final = "island"

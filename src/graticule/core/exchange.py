@@ -111,7 +111,7 @@ class PlatformSubmission(WithClearanceLevel):
     version_label: VersionLabel = Field(description="The partner's own; never parsed.", examples=["2026-03"])
     data_type: DataType
     container_name: Container = Field(description="The container of the file.", examples=["bronze"])
-    file_name: FileName = Field(description="The path of the file in its container.", examples=["dem/europe.tif"])
+    file_name: FileName = Field(description="The path of the file in its container.", examples=["ddh/dem/europe.tif"])
     processing_options: dict[str, JsonValue] = Field(
         default_factory=dict, description="Inputs of the workflow, and `pipeline`, which chooses among workflows."
     )

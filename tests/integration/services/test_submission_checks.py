@@ -58,7 +58,7 @@ async def refused(desk: Desk, data_type: str = "raster", **options: Any) -> list
     assert caught.value.faults
     assert not isinstance(caught.value, SourceNotFound)
     for table in TABLES:
-        (count,) = await desk.rows(f"SELECT count(*) FROM dagapp.{table}")  # type: ignore[arg-type]
+        (count,) = await desk.rows(f"SELECT count(*) FROM dagapp.{table}")
         assert count == {"count": 0}, table
     for fault in caught.value.faults:
         assert fault.loc[:2] == ("body", "processing_options")

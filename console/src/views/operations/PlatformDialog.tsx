@@ -44,6 +44,11 @@ export function PlatformDialog({ platform, onDone, onClose }: Props) {
       {line('required', { label: texts.required, hint: identityHint(texts.requiredHint) })}
       {line('optional', { label: texts.optional, hint: texts.optionalHint, isOptional: true })}
       {line('version', { label: texts.version, hint: identityHint(texts.versionHint) })}
+      {line('sources', {
+        label: texts.sources,
+        hint: platform ? texts.sourcesChangeHint : texts.sourcesHint,
+        isOptional: !platform,
+      })}
     </Dialog>
   )
 }

@@ -54,6 +54,7 @@ const COLUMNS: Column<Platform>[] = [
   { name: texts.required, cell: (platform) => <Refs names={platform.required_refs} /> },
   { name: texts.optional, cell: (platform) => <Refs names={platform.optional_refs ?? []} /> },
   { name: texts.version, cell: (platform) => <Refs names={[platform.version_ref]} /> },
+  { name: texts.sources, cell: (platform) => <Refs names={platform.source_containers ?? []} /> },
   { name: texts.state, cell: ({ is_active }) => <StateBadge state={is_active ? 'active' : 'disabled'} /> },
   { name: texts.since, cell: (platform) => <Time at={platform.created_at} /> },
 ]

@@ -13,6 +13,7 @@ export interface PlatformForm {
   required: string
   optional: string
   version: string
+  sources: string
 }
 
 export function formOf(platform: Platform | null): PlatformForm {
@@ -23,12 +24,21 @@ export function formOf(platform: Platform | null): PlatformForm {
     required: platform?.required_refs.join(', ') ?? '',
     optional: platform?.optional_refs?.join(', ') ?? '',
     version: platform?.version_ref ?? '',
+    sources: platform?.source_containers?.join(', ') ?? '',
   }
 }
 
 /** Names that commas or spaces separate. */
 export function namesIn(text: string): string[] {
   return text.split(/[\s,]+/).filter(Boolean)
+}
+
+/** Names of places that commas separate: a folder may have a space in its name. */
+export function placesIn(text: string): string[] {
+  return text
+    .split(',')
+    .map((place) => place.trim())
+    .filter(Boolean)
 }
 
 export function newPlatform(form: PlatformForm): NewPlatform {
@@ -39,6 +49,7 @@ export function newPlatform(form: PlatformForm): NewPlatform {
     required_refs: namesIn(form.required),
     optional_refs: namesIn(form.optional),
     version_ref: form.version.trim(),
+    ...(form.sources.trim() && { source_containers: placesIn(form.sources) }),
   }
 }
 
@@ -52,5 +63,6 @@ export function changeOf(platform: Platform, form: PlatformForm): PlatformChange
     ...(isNew('required') && { required_refs: namesIn(form.required) }),
     ...(isNew('optional') && { optional_refs: namesIn(form.optional) }),
     ...(isNew('version') && { version_ref: form.version.trim() }),
+    ...(isNew('sources') && { source_containers: placesIn(form.sources) }),
   }
 }

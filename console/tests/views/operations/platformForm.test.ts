@@ -11,6 +11,7 @@ const platform = {
   required_refs: ['dataset', 'resource'],
   optional_refs: [],
   version_ref: 'version',
+  source_containers: ['bronze/demo/'],
 } as unknown as Platform
 
 test('names are separated by commas or spaces', () => {
@@ -19,7 +20,7 @@ test('names are separated by commas or spaces', () => {
 })
 
 test('a platform is added as it is written', () => {
-  const form = { id: ' demo ', name: ' Demo ', description: ' ', required: 'a, b', optional: '', version: ' v ' }
+  const form = { id: ' demo ', name: ' Demo ', description: ' ', required: 'a, b', optional: '', version: ' v ', sources: ' ' }
   assert.deepEqual(newPlatform(form), {
     platform_id: 'demo',
     display_name: 'Demo',
@@ -28,6 +29,8 @@ test('a platform is added as it is written', () => {
     optional_refs: [],
     version_ref: 'v',
   })
+  const sources = { source_containers: ['bronze/a b/', 'demo'] }
+  assert.deepEqual(newPlatform({ ...form, sources: ' bronze/a b/ , demo,' }), { ...newPlatform(form), ...sources })
   assert.deepEqual(new Set(Object.values(formOf(null))), new Set(['']))
 })
 
@@ -39,6 +42,7 @@ test('only what is different is changed', () => {
   assert.deepEqual(changeOf(platform, { ...form, required: 'dataset' }), { required_refs: ['dataset'] })
   assert.deepEqual(changeOf(platform, { ...form, optional: 'edition' }), { optional_refs: ['edition'] })
   assert.deepEqual(changeOf(platform, { ...form, version: 'edition' }), { version_ref: 'edition' })
+  assert.deepEqual(changeOf(platform, { ...form, sources: 'demo' }), { source_containers: ['demo'] })
 })
 
 test('a description can be taken away', () => {
