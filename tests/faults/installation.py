@@ -23,6 +23,7 @@ from tests.e2e.eventually import eventually
 from tests.e2e.processes import free_ports
 from tests.faults import handlers
 from tests.faults.carriers import JOBS, TASKS, Carrier, as_orchestrator
+from tests.sources import put_source
 
 from graticule.config import Transport
 from graticule.core.table import DatabaseRole
@@ -99,6 +100,7 @@ class Installation:
         self._started: list[Member] = []
         self._removed: set[str] = set()
         self._told: set[Violation] = set()
+        put_source(folder / "home" / "storage", "bronze/geonode/dem.tif")
         self._connection: psycopg.Connection[DictRow] | None = None
 
     @property

@@ -36,7 +36,7 @@ OUTPUTS: Final = (
 )
 SUPPLIED: Final = (  # what a workflow is told of a submission, whatever the options are
     *("container_name", "blob_name", "asset_id", "platform_id", "platform_refs", "version_label", "version_ordinal"),
-    *("revision", "table_name", "blob_prefix", "stac_item_id", "stac_collection_id"),
+    *("revision", "request_id", "table_name", "blob_prefix", "stac_item_id", "stac_collection_id"),
 )
 
 

@@ -9,7 +9,7 @@ from graticule.core.errors import InvalidInput
 from graticule.core.exchange import PlatformSubmission
 from graticule.core.models import GeospatialAsset, PlatformRequest
 from graticule.handlers.registry import known_handlers
-from graticule.services.workflow_choice import ingest_inputs, ingest_workflow
+from graticule.services.workflow_choice import SUPPLIED, ingest_inputs, ingest_workflow
 from graticule.services.workflow_library import compile_file, shipped_folder
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -69,6 +69,7 @@ def test_a_vector_is_given_all_options_and_the_names_of_its_outputs() -> None:
         "stac_item_id": "d-1-aaaaaaaa-v0-r2",
         "stac_collection_id": "ddh-d-aaaaaaaa",
     }
+    assert given.keys() - OPTIONS.keys() == {*SUPPLIED}
 
 
 def test_a_wrong_option_is_refused_with_the_list() -> None:
