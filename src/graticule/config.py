@@ -8,11 +8,22 @@ import math
 import re
 from collections.abc import Mapping
 from enum import StrEnum
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import quote, urlencode
 
-from pydantic import AfterValidator, AliasChoices, AnyHttpUrl, Field, Secret, SecretStr, ValidationInfo, field_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    AnyHttpUrl,
+    BeforeValidator,
+    Field,
+    Secret,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from graticule.core.audience import Audience
@@ -135,6 +146,22 @@ def _broker_variable(settings: Mapping[str, Any]) -> str | None:
     return next((name.upper() for name in names if settings.get(name)), None)
 
 
+def _networks(value: Any) -> Any:
+    """Read addresses and networks, separated by commas; one of all addresses would let callers choose theirs."""
+    if not isinstance(value, str):
+        return value
+    try:
+        networks = tuple(ip_network(part.strip(), strict=False) for part in value.split(",") if part.strip())
+    except ValueError:
+        raise ValueError("not addresses or networks, separated by commas; write 10.0.0.5 or 10.0.0.0/24") from None
+    if any(network.prefixlen == 0 for network in networks):
+        raise ValueError("with a network of all addresses anyone could choose the address that is counted")
+    return networks
+
+
+TrustedNetworks = Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode, BeforeValidator(_networks)]
+
+
 def _either(name: str) -> AliasChoices:
     """Accept `GRATICULE_<NAME>`, and `<NAME>` itself, the platform's established spelling."""
     return AliasChoices(f"graticule_{name}", name)
@@ -158,6 +185,21 @@ class Settings(BaseSettings):
     log_format: LogFormat = Field(LogFormat.CONSOLE, validation_alias=_either("log_format"))
     development: bool = Field(False, description="Allows destructive commands such as `schema rebuild`.")
     admin_key: SecretStr | None = Field(None, description="The key of an admin who needs no row in the database.")
+
+    # HTTP
+    trusted_proxies: TrustedNetworks = Field(
+        (),
+        validation_alias=AliasChoices("graticule_trusted_proxies", "forwarded_allow_ips"),
+        description="Addresses and networks of reverse proxies whose `X-Forwarded-For` is believed.",
+    )
+    http_max_connections: int = Field(1024, ge=16, le=65536, description="Connections that a process serves at once.")
+    http_max_connections_per_address: int = Field(
+        256, ge=8, le=65536, description="The same for one address that is no trusted proxy."
+    )
+    http_head_seconds: float = Field(20.0, gt=0, le=600, description="How long a request's headers may take to come.")
+    http_body_seconds: float = Field(
+        30.0, gt=0, le=600, description="How long a body may pause; afterwards at least 1 KiB per second has to come."
+    )
 
     # The embedded default
     home: Path = Field(Path(".graticule"), description="The data folder.")

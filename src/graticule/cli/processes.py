@@ -31,7 +31,7 @@ def orchestrator(host: Host = "127.0.0.1", port: Port = ORCHESTRATOR_PORT) -> No
 
     settings = begin(RunMode.ORCHESTRATOR)
     url = process_url(settings, DatabaseRole.ORCHESTRATOR)
-    run(create_api(settings, url, owner_url(settings)), host, port)
+    run(create_api(settings, url, owner_url(settings)), settings, host, port)
 
 
 def gateway(host: Host = "127.0.0.1", port: Port = GATEWAY_PORT) -> None:
@@ -40,7 +40,7 @@ def gateway(host: Host = "127.0.0.1", port: Port = GATEWAY_PORT) -> None:
     from graticule.gateway.app import create_gateway
 
     settings = begin(RunMode.GATEWAY)
-    run(create_gateway(settings, process_url(settings, DatabaseRole.GATEWAY)), host, port)
+    run(create_gateway(settings, process_url(settings, DatabaseRole.GATEWAY)), settings, host, port)
 
 
 def serve(
@@ -61,7 +61,7 @@ def serve(
 
     settings = begin(RunMode.SERVE)
     chosen = audience or settings.serve_audience
-    run(create_serve(settings, process_url(settings, chosen.role), chosen), host, port)
+    run(create_serve(settings, process_url(settings, chosen.role), chosen), settings, host, port)
 
 
 def begin(process: RunMode) -> Settings:
@@ -75,12 +75,13 @@ def begin(process: RunMode) -> Settings:
     return settings
 
 
-def run(app: "FastAPI", host: str, port: int) -> None:
+def run(app: "FastAPI", settings: Settings, host: str, port: int) -> None:
     """Serve an application until a signal comes."""
+    from graticule.http.connections import ConnectionPolicy
     from graticule.http.server import serve
     from graticule.telemetry import end_tracing
 
     try:
-        asyncio.run(serve(app, host, port))
+        asyncio.run(serve(app, host, port, policy=ConnectionPolicy.of(settings)))
     finally:
         end_tracing()

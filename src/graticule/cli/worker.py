@@ -50,7 +50,7 @@ def worker(
     settings = begin(RunMode.WORKER)
     served = _queues(queues, settings) or DEFAULT_QUEUES
     url = None if needs_no_database(settings) else process_url(settings, DatabaseRole.WORKER)
-    run(create_worker(settings, url, queues=served, concurrency=concurrency), host, port)
+    run(create_worker(settings, url, queues=served, concurrency=concurrency), settings, host, port)
 
 
 def _queues(given: str | None, settings: Settings) -> tuple[str, ...]:

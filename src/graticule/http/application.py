@@ -9,6 +9,7 @@ from fastapi.routing import APIRoute
 from starlette.types import Lifespan
 
 from graticule import __version__
+from graticule.http.connections import ConnectionMetrics
 from graticule.http.headers import SecurityHeaders
 from graticule.http.limits import DEFAULT_MAX_BODY_BYTES, BodyLimit
 from graticule.http.metrics import HttpMetrics, create_registry, metrics_router
@@ -76,6 +77,7 @@ def create_application(
         redoc_url=None,
     )
     app.state.registry = create_registry(process)
+    app.state.connection_metrics = ConnectionMetrics(app.state.registry)
     app.state.refreshes = []
     app.state.stopping = asyncio.Event()
     _add_middleware(app, max_body_bytes)

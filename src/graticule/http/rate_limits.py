@@ -39,12 +39,12 @@ class RateLimits:
     async def count_failure(self, address: str) -> None:
         """Count a credential that was wrong, or raise `TooManyRequests`."""
         message = "Too many requests with a wrong credential came from this address."
-        await self._hit(message, self._failures, _place(address))
+        await self._hit(message, self._failures, party_of(address))
 
     async def count_nameless(self, address: str) -> None:
         """Count a request without a credential, or raise `TooManyRequests`."""
         message = "Too many requests without a credential came from this address."
-        await self._hit(message, self._nameless, _place(address))
+        await self._hit(message, self._nameless, party_of(address))
 
     async def _hit(self, message: str, limit: RateLimitItemPerMinute, *key: str) -> None:
         if not await self._limiter.hit(limit, *key):
@@ -52,8 +52,8 @@ class RateLimits:
             raise TooManyRequests(message, retry_after_seconds=max(1, math.ceil(window.reset_time - time.time())))
 
 
-def _place(address: str) -> str:
-    """Give what one party holds: an address, and of version 6 the network of a subscriber."""
+def party_of(address: str) -> str:
+    """Return what one party holds: an address, and of version 6 the network of a subscriber."""
     try:
         parsed = ip_address(address)
     except ValueError:

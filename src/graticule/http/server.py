@@ -6,26 +6,49 @@ import gc
 import socket
 from collections.abc import Callable
 from types import FrameType
+from typing import Final
 
 import uvicorn
 from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
 from starlette.types import Message, Receive, Scope, Send
 
 from graticule.core.errors import ConfigurationError
+from graticule.http.connections import (
+    BoundedProtocol,
+    ConnectionMetrics,
+    ConnectionPolicy,
+    ConnectionState,
+    ConnectionTable,
+    raise_descriptor_limit,
+)
+from graticule.http.forwarded import ForwardedAddress
 from graticule.logs import get_logger
+
+BACKLOG: Final = 2048  # connections that the system keeps until they are accepted
+ACCEPTED_AT_ONCE: Final = 64
 
 _log = get_logger(__name__)
 
 
-async def serve(app: FastAPI, host: str, port: int, *, on_ready: Callable[[], None] | None = None) -> None:
+async def serve(
+    app: FastAPI,
+    host: str,
+    port: int,
+    *,
+    policy: ConnectionPolicy | None = None,
+    on_ready: Callable[[], None] | None = None,
+) -> None:
     """Serve the application until a signal comes; requests that are under way are finished.
 
     An error of the application's start or end is raised from here. A second signal ends at once, with
     the exit status that a shell gives a process ended by that signal.
     """
+    policy = policy or ConnectionPolicy()
+    raise_descriptor_limit()
     with listen(host, port) as listening:
         lifespan = _Lifespan(app)
-        server = _Server(_configuration(lifespan), app, on_ready)
+        server = _Server(_configuration(lifespan, policy), app, on_ready, policy)
         try:
             await server.serve(sockets=[listening])
         except (SystemExit, asyncio.CancelledError):
@@ -42,7 +65,7 @@ def listen(host: str, port: int) -> socket.socket:
     """Open the port, so that a taken one is found out before anything else is started."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        opened = socket.create_server((host, port), family=family, backlog=2048)
+        opened = socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
         raise _refused(host, port, error) from error
     # What is accepted inherits it, and asyncio does not set it here: the body of an answer would wait 40 ms for the
@@ -60,16 +83,20 @@ def _refused(host: str, port: int, error: OSError) -> ConfigurationError:
     return ConfigurationError(f"{place} cannot be opened: {error.strerror}.", hint="Choose another with --host.")
 
 
-def _configuration(app: "_Lifespan") -> uvicorn.Config:
+def _configuration(app: "_Lifespan", policy: ConnectionPolicy | None = None) -> uvicorn.Config:
+    policy = policy or ConnectionPolicy()
     return uvicorn.Config(
-        app,
-        http="h11",
+        ForwardedAddress(app, policy.proxies),
+        http=BoundedProtocol,
+        proxy_headers=False,  # uvicorn would believe anyone on this machine
         ws="none",
         lifespan="on",
         log_config=None,
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=10,
+        # For asyncio this is how many it accepts before it looks at any of them: all of those need a descriptor.
+        backlog=ACCEPTED_AT_ONCE,
         # Longer than the idle time of the usual load balancers: the side that reuses closes first.
         timeout_keep_alive=75,
         h11_max_incomplete_event_size=64 * 1024,
@@ -104,8 +131,17 @@ class _Lifespan:
 class _Server(uvicorn.Server):
     """Tells when it is ready and when it stops, and treats SIGTERM and SIGINT alike."""
 
-    def __init__(self, config: uvicorn.Config, app: FastAPI, on_ready: Callable[[], None] | None) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        app: FastAPI,
+        on_ready: Callable[[], None] | None,
+        policy: ConnectionPolicy | None = None,
+    ) -> None:
         super().__init__(config)
+        metrics = getattr(app.state, "connection_metrics", None) or ConnectionMetrics(CollectorRegistry())
+        self._table = ConnectionTable(policy or ConnectionPolicy(), metrics)
+        self.server_state = ConnectionState(self._table)
         self.last_signal = 0
         self._app = app
         self._on_ready = on_ready
@@ -121,10 +157,17 @@ class _Server(uvicorn.Server):
         gc.collect()
         gc.freeze()  # what is there now stays: it need not be looked at again and again
         for listening in sockets or []:
+            listening.listen(BACKLOG)  # asyncio has set it to what it accepts at once
             host, port = listening.getsockname()[:2]
             _log.info("serving", host=host, port=port)
         if self._on_ready is not None:
             self._on_ready()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Close connections whose time is over, once a second; uvicorn calls this ten times as often."""
+        if counter % 10 == 0:
+            self._table.close_expired(asyncio.get_running_loop().time())
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         _log.info("stopping")

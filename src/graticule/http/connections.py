@@ -1,0 +1,350 @@
+"""How long a client may take, how many connections there may be, and which of them go first when there are too many.
+
+A connection waits for a head, is idle, sends a body, reads an answer too slowly, or is answered. All but the last have
+deadlines. A newcomer that finds all places taken gets that of the connection that has waited longest without getting
+anything done: a half-sent head first, then an idle one, a body that is still coming, an answer that is not read. Only
+when every place is being answered is the newcomer one too many: then only probes are answered, and others get 503.
+"""
+
+import asyncio
+import math
+import resource
+from collections import Counter, OrderedDict
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final
+
+import h11
+import prometheus_client
+from prometheus_client import CollectorRegistry
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.config import Config
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from graticule.config import Settings
+from graticule.core.errors import Unavailable
+from graticule.http.forwarded import TrustedProxies
+from graticule.http.framing import StrictConnection
+from graticule.http.problems import ProblemResponse, problem_of
+from graticule.http.rate_limits import party_of
+from graticule.logs import get_logger
+
+PROBES: Final = frozenset({"/livez", "/readyz", "/api/livez", "/api/readyz"})
+MAX_SURPLUS: Final = 64  # connections beyond the limit, of which only probes are answered
+MAX_DESCRIPTORS: Final = 8192
+MIN_BODY_RATE: Final = 1024  # bytes per second, once the time for a body is used up
+READ_SECONDS: Final = 60.0  # in which a client has to read what fills the buffer of its connection
+RETRY_SECONDS: Final = 5
+LOG_SECONDS: Final = 30.0
+
+_REQUEST_TIMEOUT: Final = (
+    b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Type: text/plain; charset=utf-8\r\n"
+    b"Content-Length: 39\r\n\r\nThe head of the request came too slowly"
+)
+
+_log = get_logger(__name__)
+
+
+class Phase(Enum):
+    """What a connection is waiting for, in the order in which connections are given up."""
+
+    HEAD = "head"
+    IDLE = "idle"
+    BODY = "body"
+    STALLED = "stalled"
+    ANSWERING = "answering"
+
+
+_SHED_ORDER: Final = (Phase.HEAD, Phase.IDLE, Phase.BODY, Phase.STALLED)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionPolicy:
+    """The limits of one process."""
+
+    max_connections: int = 1024
+    max_per_address: int = 256
+    head_seconds: float = 20.0
+    body_seconds: float = 30.0
+    proxies: TrustedProxies = field(default_factory=TrustedProxies)
+
+    @classmethod
+    def of(cls, settings: Settings) -> "ConnectionPolicy":
+        """Read the limits from the settings."""
+        return cls(
+            max_connections=settings.http_max_connections,
+            max_per_address=settings.http_max_connections_per_address,
+            head_seconds=settings.http_head_seconds,
+            body_seconds=settings.http_body_seconds,
+            proxies=TrustedProxies(settings.trusted_proxies),
+        )
+
+
+class ConnectionMetrics:
+    """How many connections there are, and how many were given up."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.open = prometheus_client.Gauge(
+            "graticule_http_connections", "Connections that clients have open.", registry=registry
+        )
+        self.dropped = prometheus_client.Counter(
+            "graticule_http_connections_dropped_total",
+            "Connections given up: too slow in sending a head or a body or in reading, shed for newcomers, or refused.",
+            ["reason"],
+            registry=registry,
+        )
+
+
+class ConnectionTable:
+    """All connections of a process by what they wait for, the oldest first."""
+
+    def __init__(self, policy: ConnectionPolicy, metrics: ConnectionMetrics) -> None:
+        self.policy = policy
+        # The other half is for the database, files, child processes, and what is accepted before it is counted.
+        self._max_connections = min(policy.max_connections, descriptor_limit() // 2)
+        self._metrics = metrics
+        self._phases: dict[Phase, OrderedDict[BoundedProtocol, None]] = {phase: OrderedDict() for phase in Phase}
+        self._by_party: Counter[str] = Counter()
+        self._surplus = 0
+        self._dropped: Counter[str] = Counter()
+        self._logged_at = -math.inf
+
+    def __len__(self) -> int:
+        return sum(map(len, self._phases.values()))
+
+    def admit(self, newcomer: "BoundedProtocol") -> None:
+        """Find a place for a connection, at the cost of another one if need be."""
+        is_crowding = self._by_party[newcomer.party] >= self.policy.max_per_address and not newcomer.is_from_proxy
+        if is_crowding or len(self) - self._surplus >= self._max_connections:
+            victim = self._find_victim(newcomer.party if is_crowding else None)
+            newcomer.is_surplus = victim is None or victim.is_surplus
+            if victim is not None:
+                self.drop(victim, "shed")
+        self._by_party[newcomer.party] += 1
+        self._surplus += newcomer.is_surplus
+        self._phases[newcomer.phase][newcomer] = None
+        self._metrics.open.set(len(self))
+        if self._surplus > MAX_SURPLUS:
+            self.drop(newcomer, "refused")
+
+    def _find_victim(self, party: str | None) -> "BoundedProtocol | None":
+        for phase in _SHED_ORDER:
+            for connection in self._phases[phase]:
+                if party is None or connection.party == party:
+                    return connection
+        return None
+
+    def move(self, connection: "BoundedProtocol", phase: Phase) -> bool:
+        """Note what a connection waits for now; false when that is what it waited for before."""
+        if phase is connection.phase or connection not in self._phases[connection.phase]:
+            return False
+        del self._phases[connection.phase][connection]
+        self._phases[phase][connection] = None
+        connection.phase = phase
+        return True
+
+    def remove(self, connection: "BoundedProtocol") -> None:
+        """Forget a connection; one that was dropped is forgotten already."""
+        if connection not in self._phases[connection.phase]:
+            return
+        del self._phases[connection.phase][connection]
+        self._surplus -= connection.is_surplus
+        self._by_party[connection.party] -= 1
+        if not self._by_party[connection.party]:
+            del self._by_party[connection.party]
+        self._metrics.open.set(len(self))
+
+    def drop(self, connection: "BoundedProtocol", reason: str) -> None:
+        """Close a connection without waiting for its client."""
+        self.remove(connection)
+        self.count_drop(reason)
+        connection.transport.abort()
+
+    def count_drop(self, reason: str) -> None:
+        """Count a connection that was given up, for the metric and for the next line of the log."""
+        self._metrics.dropped.labels(reason).inc()
+        self._dropped[reason] += 1
+
+    def close_expired(self, now: float) -> None:
+        """Close all whose time is over; the server calls it about once a second."""
+        for phase in _SHED_ORDER:
+            for connection in [each for each in self._phases[phase] if each.deadline <= now]:
+                connection.expire(now)
+        if self._dropped and now - self._logged_at >= LOG_SECONDS:
+            _log.warning("connections dropped", open=len(self), **self._dropped)
+            self._dropped.clear()
+            self._logged_at = now
+
+
+class ConnectionState(ServerState):
+    """What all connections of a server share."""
+
+    def __init__(self, table: ConnectionTable) -> None:
+        super().__init__()
+        self.table = table
+
+
+class BoundedProtocol(H11Protocol):
+    """uvicorn's protocol, held to a policy; idle connections have uvicorn's own deadline."""
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ConnectionState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self.conn = StrictConnection(h11.SERVER, config.h11_max_incomplete_event_size or 64 * 1024)
+        self.table = server_state.table
+        self.phase = Phase.HEAD
+        self.deadline = math.inf
+        self.party = ""
+        self.is_from_proxy = False
+        self._is_surplus = False
+
+    @property
+    def is_surplus(self) -> bool:
+        """Whether only probes are answered, since there are too many connections."""
+        return self._is_surplus
+
+    @is_surplus.setter
+    def is_surplus(self, value: bool) -> None:
+        self._is_surplus = value
+        self.app = ProbesOnly(self.config.loaded_app) if value else self.config.loaded_app
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a place, with the time that a head may take."""
+        super().connection_made(transport)
+        host = self.client[0] if self.client else ""
+        self.party = party_of(host)
+        self.is_from_proxy = host in self.table.policy.proxies
+        self.deadline = self.loop.time() + self.table.policy.head_seconds
+        self.table.admit(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Give the place back."""
+        self.table.remove(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Let a body that comes fast enough take longer."""
+        super().data_received(data)
+        if self.phase is Phase.BODY:
+            latest = self.loop.time() + self.table.policy.body_seconds
+            self.deadline = min(latest, self.deadline + len(data) / MIN_BODY_RATE)
+
+    def handle_events(self) -> None:
+        """Follow what the client has sent."""
+        super().handle_events()
+        self._update_phase()
+
+    def pause_writing(self) -> None:
+        """Begin to wait for a client that does not read."""
+        super().pause_writing()
+        self._update_phase()
+
+    def resume_writing(self) -> None:
+        """The client reads again."""
+        super().resume_writing()
+        self._update_phase()
+
+    def on_response_complete(self) -> None:
+        """Begin to wait for the next request, or for the rest of this one."""
+        super().on_response_complete()
+        self._update_phase()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close an idle connection, which may have an answer left that its client does not read."""
+        super().timeout_keep_alive_handler()
+        self._update_phase()
+
+    def expire(self, now: float) -> None:
+        """Close the connection if it is still as slow as it seemed."""
+        if self.phase is Phase.BODY and self._waits_for_application():
+            self.deadline = now + self.table.policy.body_seconds
+        elif self.phase is Phase.STALLED and self._phase() is not Phase.STALLED:
+            self._update_phase()
+        elif self.phase is Phase.HEAD and self.conn.trailing_data[0]:
+            self.table.remove(self)
+            self.table.count_drop("head")
+            self.transport.write(_REQUEST_TIMEOUT)
+            self.transport.close()
+        else:
+            self.table.drop(self, self.phase.value)
+
+    def _waits_for_application(self) -> bool:
+        """Whether the client cannot send more of its body before the application reads it."""
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is None or cycle.response_complete:
+            return False
+        return self.flow.read_paused or cycle.waiting_for_100_continue
+
+    def _update_phase(self) -> None:
+        if self.table.move(self, self._phase()):
+            self.deadline = self.loop.time() + self._seconds()
+
+    def _phase(self) -> Phase:
+        if self.flow.write_paused or (self._is_done() and self.transport.get_write_buffer_size() > 0):
+            return Phase.STALLED
+        if self.conn.their_state is h11.IDLE:
+            return Phase.HEAD if self.conn.trailing_data[0] else Phase.IDLE
+        return Phase.BODY if self.conn.their_state is h11.SEND_BODY else Phase.ANSWERING
+
+    def _is_done(self) -> bool:
+        """Whether only what is left in the buffer has to be sent."""
+        cycle: RequestResponseCycle | None = self.cycle
+        return self.transport.is_closing() or (cycle is not None and cycle.response_complete)
+
+    def _seconds(self) -> float:
+        match self.phase:
+            case Phase.HEAD:
+                return self.table.policy.head_seconds
+            case Phase.BODY:
+                return self.table.policy.body_seconds
+            case Phase.STALLED:
+                return READ_SECONDS
+        return math.inf
+
+
+class ProbesOnly:
+    """The application of a connection that is one too many: it answers probes, and says so to others."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, and let the connection end with that."""
+
+        async def send_last(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message.get("headers", []), (b"connection", b"close")]}
+            await send(message)
+
+        app = self._app if scope["path"] in PROBES else _refuse
+        await app(scope, receive, send_last)
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
+    problem = problem_of(
+        Unavailable("This process has as many connections as it can serve.", hint=f"Try again in {RETRY_SECONDS} s.")
+    )
+    document = problem.model_dump(mode="json", exclude_none=True)
+    await ProblemResponse(document, problem.status, {"Retry-After": str(RETRY_SECONDS)})(scope, receive, send)
+
+
+def descriptor_limit() -> int:
+    """Return how many files and connections this process may have open."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MAX_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
+
+
+def raise_descriptor_limit() -> None:
+    """Allow this process as many descriptors as the system lets it have, within reason."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < highest:
+        with suppress(ValueError, OSError):  # macOS names a limit that it does not grant
+            resource.setrlimit(resource.RLIMIT_NOFILE, (highest, hard))
