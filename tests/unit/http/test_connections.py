@@ -177,7 +177,7 @@ async def test_clients_that_do_not_read_make_room_for_others() -> None:
     async with serving("max_connections=16") as child:
         with clients(child.port, ENDLESS, 40):
             async with caller(child.port) as client:
-                while (answer := await client.get("/hello")).status_code == 503:
+                while (answer := await client.get("/hello")).status_code == 503:  # noqa: ASYNC110
                     await asyncio.sleep(0.05)  # what fits into the buffers of the system is still written
                 assert answer.json() == "hello"
 
