@@ -201,6 +201,11 @@ class Settings(BaseSettings):
         30.0, gt=0, le=600, description="How long a body may pause; afterwards at least 1 KiB per second has to come."
     )
 
+    # The disks
+    min_free_mb: int = Field(
+        256, ge=0, description="With less room than this on a disk that it writes to, in MiB, a process is not ready."
+    )
+
     # The embedded default
     home: Path = Field(Path(".graticule"), description="The data folder.")
     pg_bin: Path | None = Field(None, description="The folder of the PostgreSQL programs, when not found.")

@@ -54,6 +54,7 @@ from graticule.services.staged_jobs import StagedJobs
 from graticule.services.statistics import StatisticsService
 from graticule.services.submission_checks import SubmissionChecks
 from graticule.services.submissions import SubmissionService
+from graticule.storage.disk_space import orchestrator_disks
 from graticule.storage.options import StorageOptions
 from graticule.storage.place import storage_of
 
@@ -115,6 +116,7 @@ def create_api(
         settings,
         database_url,
         parts=[event_stream_open, state_measured, clients.uses_noted, *parts],
+        disks=orchestrator_disks(settings),
     )
     service_tokens = ServiceTokens.of(settings.service_key)
     access = install_access(app, app.state.database, settings, service_tokens=service_tokens)

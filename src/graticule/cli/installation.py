@@ -24,6 +24,7 @@ from graticule.embedded.files import write_atomically
 from graticule.embedded.location import prepare_home
 from graticule.embedded.ports import is_free
 from graticule.embedded.server_user import ServerUser
+from graticule.storage.privacy import close_to_others
 
 READY_WITHIN_SECONDS = 60.0
 PROBE_EVERY_SECONDS = 0.1
@@ -86,6 +87,7 @@ async def run_installation(
     layout = _Layout(port, workers, serve=can_serve)
     check_ports(port, layout.names)
     home = prepare_home(absolute_home(settings), ServerUser.choose())
+    close_to_others(settings.storage_folder)
     key = admin_key(settings, home)
     async with local_database(settings, home, announce) as urls:
         running = Installation(

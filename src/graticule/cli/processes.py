@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graticule.cli.settings import load_settings
-from graticule.config import RunMode, Settings
+from graticule.config import RunMode, Settings, StorageKind
 from graticule.core.audience import Audience
 from graticule.core.table import DatabaseRole
 
@@ -67,11 +67,15 @@ def serve(
 def begin(process: RunMode) -> Settings:
     """Read the settings and begin to log as they say, before anything has something to log; and to trace, if asked."""
     from graticule.logs import configure_logging
+    from graticule.storage.privacy import close_to_others, write_privately
     from graticule.telemetry import begin_tracing
 
     settings = load_settings()
     configure_logging(settings.log_level, settings.log_format, process)
     begin_tracing(process)
+    if settings.storage is StorageKind.LOCAL:
+        close_to_others(settings.storage_folder)
+        write_privately(settings.storage_folder)
     return settings
 
 

@@ -156,5 +156,11 @@ class Unavailable(GraticuleError):
     code = "unavailable"
 
 
+class OutputUnreadable(Unavailable):
+    """A file or table of a version that is served is missing or damaged."""
+
+    code = "output_unreadable"
+
+
 PASSING: Final = (Unavailable, TransactionAborted, SchemaOutdated)
 """What is no fault of what was asked: the same may succeed later. A migration may still be to come."""

@@ -91,12 +91,26 @@ def prepare_home(home: Path, user: ServerUser) -> Path:
     try:
         resolved = home.expanduser().resolve()
         _make(resolved, 0o711 if user.switched else 0o700)
+        _close_to_others(resolved, user)
     except OSError as error:
         raise ConfigurationError(
             f"The data folder {home} cannot be made: {error.strerror}.",
             hint="Choose another folder with GRATICULE_HOME, or mend its permissions.",
         ) from error
     return resolved
+
+
+def _close_to_others(home: Path, user: ServerUser) -> None:
+    """Let only its owner into the data folder, and as root the server's user through it; also into an older one."""
+    found = home.stat()
+    if found.st_uid != os.geteuid():
+        return
+    if user.switched:
+        with contextlib.suppress(OSError):  # a file system without owners
+            os.chown(home, -1, user.gid)
+            home.chmod(0o710)
+    elif found.st_mode & 0o077:
+        home.chmod(stat.S_IMODE(found.st_mode) & ~0o077)
 
 
 def choose_location(home: Path, user: ServerUser, announce: Callable[[str], None]) -> Location:

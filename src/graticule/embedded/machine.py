@@ -2,7 +2,6 @@
 
 import importlib.metadata
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from graticule.embedded.packages import ANY_POSTGIS, contrib_package, postgis_pa
 from graticule.embedded.ports import is_free
 from graticule.embedded.server import ServerFacts, facts
 from graticule.embedded.server_user import ServerUser
+from graticule.storage.disk_space import MIB, free_bytes, worker_disks
 
 _NEEDED_PYTHON = (3, 11)
 _NEEDED_PYPGSTAC = (0, 10)
@@ -47,7 +47,11 @@ def examine(settings: Settings, *, port: int = 8000, places: Places = EVERYWHERE
         pypgstac_finding(_installed_version("pypgstac")),
         _user_finding(required=not _has_external_database(settings)),
         home_finding(settings.home),
-        disk_finding(settings.home, _free_bytes(settings.home)),
+        disk_finding(settings.home, free_bytes(settings.home)),
+        *(
+            room_finding(name, folder, free_bytes(folder), settings.min_free_mb)
+            for name, folder in worker_disks(settings).items()
+        ),
         *(
             port_finding(each, free=is_free(each)) for each in (port, port + 1, port + 2)
         ),  # gateway, orchestrator, worker
@@ -92,6 +96,13 @@ def disk_finding(home: Path, free: int) -> Finding:
     ok = free >= _NEEDED_BYTES
     mend = None if ok else "Free at least 1 GiB, or choose a data folder on another disk with GRATICULE_HOME."
     return Finding("disk space", ok, f"{free / _NEEDED_BYTES:.1f} GiB free below {home}", mend)
+
+
+def room_finding(name: str, folder: Path, free: int, min_free_mb: int) -> Finding:
+    """Whether processes would find the room without which they are not ready."""
+    ok = free >= min_free_mb * MIB
+    mend = None if ok else f"Free at least {min_free_mb} MiB there, or lower GRATICULE_MIN_FREE_MB."
+    return Finding(f"{name} space", ok, f"{free // MIB:,} MiB free below {folder}", mend)
 
 
 def home_finding(home: Path) -> Finding:
@@ -202,10 +213,6 @@ def _nearest_existing(path: Path) -> Path:
     """The folder, or the nearest one above it that is there and can be seen."""
     absolute = path.expanduser().absolute()
     return next(each for each in (absolute, *absolute.parents) if os.access(each, os.F_OK))
-
-
-def _free_bytes(home: Path) -> int:
-    return shutil.disk_usage(_nearest_existing(home)).free
 
 
 def _installed_version(name: str) -> str | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
@@ -12,6 +13,7 @@ from prometheus_client.registry import Collector
 from graticule.config import Settings
 from graticule.core.table import DatabaseRole
 from graticule.http.application import create_application
+from graticule.http.disks import Disks
 from graticule.http.limits import DEFAULT_MAX_BODY_BYTES
 from graticule.http.probes import Check, CheckResult
 from graticule.repositories.database import Database
@@ -43,13 +45,14 @@ def create_database_application(
     database_url: str,
     *,
     parts: Sequence[LifespanPart] = (),
+    disks: Mapping[str, Path] | None = None,
     max_body_bytes: int = DEFAULT_MAX_BODY_BYTES,
     health_details: bool = True,
 ) -> FastAPI:
     """Make an application whose `app.state.database` acts as `role` while the application runs.
 
     Each of the parts runs as long as the application does: entered in order once the database is open, and
-    left in reverse order before it is closed.
+    left in reverse order before it is closed. It is ready only while there is room on its `disks`.
     """
     database = Database(
         database_url,
@@ -67,16 +70,18 @@ def create_database_application(
             yield
 
     readiness = ReadinessService(database)
+    watched = Disks(disks or {}, settings.min_free_mb)
     app = create_application(
         process=process,
         title=f"Graticule {process}",
-        checks=readiness_checks(readiness),
+        checks={**readiness_checks(readiness), **({"disks": watched.check} if disks else {})},
         lifespan=lifespan,
         max_body_bytes=max_body_bytes,
         health_details=health_details,
     )
     app.state.database = database
     app.state.readiness = readiness
+    watched.install(app)
     app.state.pools = PoolMetrics(app.state.registry, database)
     return app
 

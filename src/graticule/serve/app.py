@@ -35,6 +35,7 @@ from graticule.serve.stac.connections import SESSION_SETTINGS as STAC_SETTINGS
 from graticule.serve.stac.connections import prepare_connection
 from graticule.serve.tiles.app import create_tiles
 from graticule.serve.tiles.gdal import set_up_process
+from graticule.serve.unreadable import UnreadableOutputs
 from graticule.serve.viewer import static_files
 from graticule.serve.zone import Zone
 from graticule.services.access import AccessService
@@ -108,6 +109,9 @@ class _Serving:
         """Mount everything where it is served."""
         apps = {DataType.RASTER: self._bounded(self._tiles), DataType.VECTOR: self._bounded(self._features)}
         keeping = Keeping(AnswerCache(self._settings.serve_cache_mb * 2**20), self._cache_control())
+        unreadable = UnreadableOutputs(app.state.registry)
+        unreadable.watch(self._tiles, DataType.RASTER)
+        unreadable.watch(self._features, DataType.VECTOR)
         app.add_api_route("/", landing, summary="The services", response_model=None)
         app.mount("/static", static_files())
         app.mount("/tiles", ServiceGate(self._resolver, keeping, DataType.RASTER, apps[DataType.RASTER]))

@@ -15,6 +15,8 @@ from graticule.core.table import DatabaseRole
 from graticule.handlers.registry import handlers
 from graticule.http.application import create_application
 from graticule.http.database import create_database_application
+from graticule.http.disks import Disks
+from graticule.storage.disk_space import worker_disks
 from graticule.storage.place import StoragePlace
 from graticule.worker.executor import runnable
 from graticule.worker.hidden_memory import hide_memory
@@ -55,11 +57,16 @@ def create_worker(
 
 
 def _application(settings: Settings, database_url: str | None) -> FastAPI:
+    disks = worker_disks(settings)
     if database_url is not None:
-        return create_database_application("worker", DatabaseRole.WORKER, settings, database_url)
+        return create_database_application("worker", DatabaseRole.WORKER, settings, database_url, disks=disks)
+    watched = Disks(disks, settings.min_free_mb)
     app = create_application(
-        process="worker", title="Graticule worker", checks={"orchestrator": orchestrator_check(settings)}
+        process="worker",
+        title="Graticule worker",
+        checks={"orchestrator": orchestrator_check(settings), "disks": watched.check},
     )
+    watched.install(app)
     app.state.database = None
     return app
 

@@ -7,10 +7,11 @@ import asyncpg
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 
-from graticule.core.errors import Unavailable
+from graticule.core.errors import OutputUnreadable, Unavailable
 from graticule.http.problems import answer_error
 from graticule.logs import get_logger
 from graticule.serve.features.limits import FilterError
+from graticule.serve.unreadable import answer_unreadable
 
 _log = get_logger(__name__)
 
@@ -41,6 +42,7 @@ _BY_CODE: Final[Mapping[str, Exception]] = {
 
 def install_database_errors(app: FastAPI) -> None:
     """Answer the errors of the database, and of what cannot be read; called after `install_problem_handlers`."""
+    app.add_exception_handler(OutputUnreadable, answer_unreadable)
     app.add_exception_handler(FilterError, _answer_filter_error)
     app.add_exception_handler(RequestValidationError, _answer_invalid_parameter)
     for kind in (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
@@ -60,6 +62,8 @@ async def _answer_invalid_parameter(request: Request, error: Exception) -> Respo
 
 async def _answer_database_error(request: Request, error: Exception) -> Response:
     told = _told(error)
+    if told is _CHANGING:
+        request.app.state.layers.forget(request.state.served)
     if told is not None:
         _log.info("the database refused a request", sqlstate=getattr(error, "sqlstate", None), detail=str(error))
     return await answer_error(request, told or error)

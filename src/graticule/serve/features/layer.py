@@ -12,6 +12,7 @@ import asyncpg
 from fastapi import Depends, HTTPException, Request
 from pyproj import Transformer
 
+from graticule.core.errors import OutputUnreadable
 from graticule.repositories.served_tables import ServedColumn, ServedTableRepository
 from graticule.serve.features.cql2 import Kind, kind_of
 from graticule.serve.features.geometries import DEGREES
@@ -108,6 +109,10 @@ class Layers:
             self._kept.popitem(last=False)
         return layer
 
+    def forget(self, served: Served) -> None:
+        """Read the table again at the next request."""
+        self._kept.pop(served, None)
+
 
 async def the_layer(request: Request) -> Layer:
     """Give the layer that a request reaches."""
@@ -125,14 +130,17 @@ async def _read(request: Request, served: Served) -> Layer:
     async with request.app.state.pool.acquire() as connection:
         repository = ServedTableRepository(connection)
         columns = await repository.describe(schema, table)
+        key = next((column for column in columns if column.is_key), None)
+        if key is None:
+            raise OutputUnreadable(
+                "The features of this version cannot be read now.",
+                detail=f"no table {schema}.{table} with a primary key",
+            )
         geometry = next((column for column in columns if kind_of(column) is Kind.GEOMETRY), None)
         extent = served.bbox
         if extent is None and geometry is not None:
             extent = await _extent(repository, schema, table, geometry)
         overview_zoom = await repository.overview_zoom(schema, table)
-    key = next((column for column in columns if column.is_key), None)
-    if key is None:
-        raise HTTPException(404, "This version has no features.")
     return Layer(
         title=served.title or served.asset_id,
         schema=schema,

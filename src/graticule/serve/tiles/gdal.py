@@ -8,7 +8,7 @@ from typing import Final
 
 from rasterio.io import DatasetReader
 
-from graticule.core.errors import Unavailable
+from graticule.core.errors import OutputUnreadable
 
 # Given to every read. There is no CPL_VSIL_CURL_ALLOWED_EXTENSIONS: an address with a signature ends otherwise, and
 # the one driver that opens files opens nothing beside them. Nor VSI_CACHE: it copies what local files hold, which costs
@@ -52,7 +52,7 @@ def open_geotiff(name: str) -> DatasetReader:
     dataset = DatasetReader(name, driver=["GTiff"], GEOREF_SOURCES="INTERNAL")
     if "OVERVIEW_FILE" in dataset.tags(ns="OVERVIEWS"):
         dataset.close()
-        raise Unavailable("The data of this asset cannot be read now.", detail="overviews in another file")
+        raise OutputUnreadable("The data of this asset cannot be read now.", detail="overviews in another file")
     return dataset
 
 

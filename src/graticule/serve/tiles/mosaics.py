@@ -10,7 +10,7 @@ from affine import Affine
 from rasterio.errors import RasterioError
 
 from graticule.core import json_codec
-from graticule.core.errors import GraticuleError, NotFound, Unavailable
+from graticule.core.errors import GraticuleError, NotFound, OutputUnreadable
 from graticule.serve.tiles.gdal import GDAL_ENVIRONMENT, open_geotiff, without_names
 from graticule.serve.tiles.virtual import Box, DataTile, Span, VirtualRaster, bands_of, virtual_raster
 from graticule.storage.protocol import BlobInfo
@@ -136,4 +136,4 @@ def _box(numbers: list[int]) -> Box:
 
 
 def _unreadable(detail: str) -> GraticuleError:
-    return Unavailable("The data of this asset cannot be read now.", detail=detail)
+    return OutputUnreadable("The data of this asset cannot be read now.", detail=detail)

@@ -484,7 +484,7 @@ class Hasty:
 
 async def test_a_table_that_is_gone_or_not_to_be_seen(client: httpx.AsyncClient, serving: Serving) -> None:
     serving.served = served("nothing_v1")
-    await refused(client, ITEMS, 404)
+    assert (await refused(client, ITEMS, 503))["code"] == "output_unreadable"
     serving.served = served("roads_v1", blob_path="x")
     await client.get("/collections")
     async with serving.app.state.pool.acquire() as connection:

@@ -1,0 +1,75 @@
+"""Outputs of approved versions that somebody has dropped or cut off: the answer is 503, and a metric counts it."""
+
+from pathlib import Path
+
+import pytest
+from tests.conftest import TestDatabase
+from tests.integration.serve.access_table import BY_NAME, INTERNAL, LATEST_ONLY, NEVER, OUO, Asset, Version
+from tests.integration.serve.running import TILE, Service, World, blob_of, serving, table_of
+
+from graticule.core.models.platform import DataType
+
+VECTOR = Asset(1, DataType.VECTOR, OUO, LATEST_ONLY, (Version(0, BY_NAME["approved"], NEVER),))
+RASTER = Asset(2, DataType.RASTER, OUO, LATEST_ONLY, (Version(0, BY_NAME["approved"], NEVER),))
+FEATURES = f"/features/{VECTOR.asset_id}"
+OF_FEATURES = (
+    f"{FEATURES}/collections/features",
+    f"{FEATURES}/collections/features/items",
+    f"{FEATURES}/collections/features/items/1",
+    f"{FEATURES}/collections/features/download.geojson",
+    f"{FEATURES}/collections/features/tiles/{TILE}.mvt",
+    f"{FEATURES}/collections/features/tiles/WebMercatorQuad/tilejson.json",
+)
+OF_RASTER = (f"/tiles/{RASTER.asset_id}/info", f"/tiles/{RASTER.asset_id}/tiles/{TILE}.png")
+
+
+@pytest.fixture
+def world(own_database: TestDatabase, tmp_path: Path) -> World:
+    world = World(own_database, tmp_path)
+    world.write_data([0], [1])
+    world.write_assets([VECTOR, RASTER])
+    return world
+
+
+async def assert_unreadable(service: Service, paths: tuple[str, ...], data_type: DataType) -> None:
+    before = await counted(service, data_type)
+    for path in paths:
+        answer = await service.get(path)
+        assert (answer.status, answer.document["code"]) == (503, "output_unreadable"), (path, answer.text)
+        assert "geo." not in answer.text
+        assert answer.headers["retry-after"]
+    assert await counted(service, data_type) == before + len(paths)
+
+
+async def counted(service: Service, data_type: DataType) -> float:
+    name = f'graticule_outputs_unreadable_total{{data_type="{data_type}"}} '
+    lines = (await service.get("/metrics")).text.splitlines()
+    return next(float(line.removeprefix(name)) for line in lines if line.startswith(name))
+
+
+def drop_table(world: World) -> None:
+    with world.connected() as connection:
+        connection.execute(f"DROP TABLE geo.{table_of(0, 1)}".encode())
+
+
+async def test_a_dropped_table(world: World) -> None:
+    drop_table(world)
+    async with serving(world) as services:
+        await assert_unreadable(services[INTERNAL], OF_FEATURES, DataType.VECTOR)
+
+
+async def test_a_table_that_is_dropped_after_it_was_read(world: World) -> None:
+    async with serving(world) as services:
+        service = services[INTERNAL]
+        assert (await service.get(OF_FEATURES[0])).status == 200
+        drop_table(world)
+        assert (await service.get(f"{OF_FEATURES[1]}?limit=1")).status == 503
+        await assert_unreadable(service, OF_FEATURES[1:], DataType.VECTOR)
+
+
+@pytest.mark.parametrize("size", [None, 100], ids=["removed", "cut off"])
+async def test_a_damaged_raster(world: World, size: int | None) -> None:
+    file = world.folder / "storage" / blob_of(0, 1)
+    file.write_bytes(file.read_bytes()[:size]) if size else file.unlink()
+    async with serving(world) as services:
+        await assert_unreadable(services[INTERNAL], OF_RASTER, DataType.RASTER)
