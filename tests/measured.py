@@ -9,11 +9,14 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Metric
 
 from graticule.core.table import DatabaseRole
+from graticule.http.connections import ConnectionMetrics
 from graticule.http.database import PoolMetrics
+from graticule.http.disks import Disks
 from graticule.http.metrics import HttpMetrics, create_registry
 from graticule.messaging.metrics import QueueMetrics
 from graticule.orchestrator.metrics import OrchestratorMetrics
 from graticule.repositories.database import Database
+from graticule.serve.unreadable import UnreadableOutputs
 from graticule.services.engine_metrics import EngineMetrics
 from graticule.services.state_metrics import StateMetrics
 from graticule.worker.metrics import WorkerMetrics
@@ -50,7 +53,12 @@ class Measured:
 
 def _of_every_process(registry: CollectorRegistry) -> None:
     HttpMetrics(registry)
+    ConnectionMetrics(registry)
     PoolMetrics(registry, Database("", DatabaseRole.GATEWAY, name="pool"))
+
+
+def _of_disks(registry: CollectorRegistry) -> None:
+    registry.register(Disks({}, 0))
 
 
 async def _nothing() -> list[Any]:
@@ -63,6 +71,8 @@ PARTS: Mapping[str, tuple[Callable[[CollectorRegistry], object], ...]] = {
     "the whole installation": (lambda registry: StateMetrics(_nothing, registry),),
     "queues": (QueueMetrics,),
     "workers": (WorkerMetrics,),
+    "services": (UnreadableOutputs,),
+    "disks": (_of_disks,),
 }
 
 

@@ -37,9 +37,7 @@ class Disks(Collector):
     async def check(self) -> CheckResult:
         """Find out whether every disk has room."""
         free = await self._measure()
-        full = [
-            f"{self._folders[name]} has {count // MIB} MiB free" for name, count in free.items() if self._lacks(count)
-        ]
+        lacking = [name for name, count in free.items() if count < self._min_free]
         detail: dict[str, JsonValue] = {f"{name}_free_bytes": count for name, count in free.items()}
         if not lacking:
             return CheckResult(ok=True, detail=detail)

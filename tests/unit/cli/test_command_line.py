@@ -16,6 +16,7 @@ from graticule.cli.installation import AdminKey, Installation
 from graticule.cli.supervisor import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, PROVEN_AFTER_SECONDS, next_pause
 from graticule.core.errors import GraticuleError, Unavailable
 from graticule.core.models.engine import Task
+from graticule.http.connections import ConnectionPolicy
 from graticule.worker.app import DEFAULT_CONCURRENCY, DEFAULT_QUEUES
 
 COMMANDS = [
@@ -130,7 +131,8 @@ def test_help_answers_at_once_because_nothing_heavy_is_imported_for_it() -> None
 def test_the_role_is_chosen_by_a_variable(monkeypatch: pytest.MonkeyPatch, role: str, name: str) -> None:
     served: list[tuple[str, str, int]] = []
 
-    async def serve(app: FastAPI, host: str, port: int) -> None:
+    async def serve(app: FastAPI, host: str, port: int, *, policy: ConnectionPolicy) -> None:
+        assert policy.max_connections == 1024
         served.append((app.title, host, port))
 
     monkeypatch.setattr("graticule.http.server.serve", serve)
