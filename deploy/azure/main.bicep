@@ -273,6 +273,10 @@ var accessVariables = [
   { name: 'GRATICULE_SERVE_URL', value: serveUrl }
   { name: 'GRATICULE_EXTERNAL_SERVE_URL', value: externalServeUrl }
 ]
+// The addresses from which the ingress of an environment calls its apps; what it forwards names the caller.
+var ingressVariables = [
+  { name: 'GRATICULE_TRUSTED_PROXIES', value: '100.100.0.0/16' }
+]
 var gatewayVariables = [
   { name: 'GRATICULE_POSTGRES_USER', value: identityOf.gateway.name }
   { name: 'GRATICULE_ORCHESTRATOR_URL', value: orchestratorUrl }
@@ -310,7 +314,7 @@ module gateway 'process.bicep' = if (!gatewayAsFunctions) {
     port: 8000
     reach: 'everyone'
     identity: identityOf.gateway
-    variables: concat(databaseVariables, storageVariables, accessVariables, gatewayVariables)
+    variables: concat(ingressVariables, databaseVariables, storageVariables, accessVariables, gatewayVariables)
     secrets: gatewaySecrets
     vaultUri: vault.outputs.uri
     cpu: '0.5'
@@ -329,7 +333,7 @@ module gatewayFunctions 'functions.bicep' = if (gatewayAsFunctions) {
     subnet: network.outputs.functionsSubnet
     identity: identityOf.gateway
     principalId: principals.gateway
-    variables: concat(databaseVariables, storageVariables, accessVariables, gatewayVariables)
+    variables: concat(ingressVariables, databaseVariables, storageVariables, accessVariables, gatewayVariables)
     secrets: gatewaySecrets
     vaultUri: vault.outputs.uri
   }
@@ -347,7 +351,7 @@ module orchestrator 'process.bicep' = {
     port: 8001
     reach: gatewayAsFunctions ? 'everyone' : 'environment'
     identity: identityOf.orchestrator
-    variables: concat(databaseVariables, storageVariables, brokerVariables, accessVariables, [
+    variables: concat(ingressVariables, databaseVariables, storageVariables, brokerVariables, accessVariables, [
       { name: 'GRATICULE_POSTGRES_USER', value: identityOf.orchestrator.name }
     ])
     secrets: [
@@ -450,7 +454,7 @@ module serveInternal 'process.bicep' = {
     port: 8003
     reach: 'environment'
     identity: identityOf.serveInternal
-    variables: concat(databaseVariables, storageVariables, [
+    variables: concat(ingressVariables, databaseVariables, storageVariables, [
       { name: 'GRATICULE_POSTGRES_USER', value: identityOf.serveInternal.name }
       { name: 'GRATICULE_SERVE_URL', value: serveUrl }
     ])
@@ -477,7 +481,7 @@ module serveExternal 'process.bicep' = {
     port: 8003
     reach: 'everyone'
     identity: identityOf.serveExternal
-    variables: concat(databaseVariables, storageVariables, [
+    variables: concat(ingressVariables, databaseVariables, storageVariables, [
       { name: 'GRATICULE_POSTGRES_USER', value: identityOf.serveExternal.name }
       { name: 'GRATICULE_EXTERNAL_SERVE_URL', value: externalServeUrl }
     ])
