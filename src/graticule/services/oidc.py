@@ -12,7 +12,8 @@ from graticule.config import Settings
 from graticule.core.errors import ConfigurationError, PermissionDenied, Unauthenticated
 from graticule.core.ids import PlatformId
 from graticule.core.models.platform import ClientRole
-from graticule.core.permissions import RESERVED, Caller
+from graticule.core.permissions import Caller
+from graticule.services.actor_names import name_from_issuer
 from graticule.services.issuer_keys import IssuerKeys
 
 # Only signatures that are made with one key and checked with another: whoever can check cannot sign.
@@ -22,7 +23,6 @@ ALGORITHMS: Final = frozenset(f"{family}{bits}" for family in ("RS", "PS", "ES")
 LEEWAY_SECONDS: Final = 60
 LONGEST_TOKEN: Final = 16 * 1024
 
-_NAME: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,128}")
 _PLATFORM: Final = re.compile(r"[a-z][a-z0-9_]{0,49}")
 
 
@@ -130,11 +130,12 @@ class OpenIdTokens:
 
     def _name(self, claims: Mapping[str, Any]) -> str:
         given = _claim(claims, self._claims.name)
-        if not isinstance(given, str) or not _NAME.fullmatch(given):
+        if not isinstance(given, str):
             raise _unsound(f"no name in the claim {self._claims.name}")
-        if given.strip().casefold() in RESERVED:
-            raise _unsound("a name under which only we act")
-        return given
+        try:
+            return name_from_issuer(given)
+        except ValueError as error:
+            raise _unsound(f"in the claim {self._claims.name}: {error}") from None
 
 
 def pinned_algorithms(setting: str) -> list[str]:

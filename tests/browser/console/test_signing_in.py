@@ -92,13 +92,13 @@ def somebody_without_a_role_is_told_so(visitor: Visitor, issuer: AuthorizationSe
 def an_account_of_the_organization_opens_the_page_that_was_wanted(
     visitor: Visitor, issuer: AuthorizationServer
 ) -> None:
-    issuer.claims = {"roles": ["operator"], "sub": "ada"}
+    issuer.claims = {"roles": ["operator"], "sub": "ada@example.org"}
     visitor.open(f"/jobs?{urlencode({'status': 'failed'})}")
     with visitor.expecting(f"asked {re.escape(issuer.url)}/authorize"):
         visitor.page.get_by_role("link", name=LABEL).click()
         visitor.sees_title("Jobs")
     assert visitor.page.url == f"{visitor.url}/jobs?status=failed"
-    visitor.sees("ada · Operator")
+    visitor.sees("ada@example.org · Operator")
     assert len(issuer.used) == 2
     visitor.sign_out()
 

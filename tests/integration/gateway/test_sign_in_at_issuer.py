@@ -80,14 +80,14 @@ async def test_whoever_the_issuer_knows_is_signed_in(
 ) -> None:
     browser = await opened(oidc_label="Sign in with Example")
     assert (await browser.session())["sign_in"] == {"api_key": True, "oidc": "Sign in with Example"}
-    issuer.claims = {"sub": "grace", "roles": ["submitter", "unknown"], "platform_id": "ddh"}
+    issuer.claims = {"sub": "grace@example.org", "roles": ["submitter", "unknown"], "platform_id": "ddh"}
     answer = await come_back(browser, issuer, "/assets?text=roads")
     assert (answer.status_code, answer.headers["location"]) == (303, "/assets?text=roads")
     cookies = cookies_of(answer)
     assert cookies["graticule_session"][1] == {"httponly", "path=/api", "samesite=strict", "max-age=28800"}
     assert cookies["graticule_sign_in"][1] >= {"max-age=0", "path=/api/session"}
-    assert ("grace", "issuer") in [(line.get("caller"), line.get("by")) for line in logged]
-    caller = {"name": "grace", "roles": ["submitter"], "deeds": ["submit", "read"], "platform_id": "ddh"}
+    assert ("grace@example.org", "issuer") in [(line.get("caller"), line.get("by")) for line in logged]
+    caller = {"name": "grace@example.org", "roles": ["submitter"], "deeds": ["submit", "read"], "platform_id": "ddh"}
     assert await signed_in(browser) == caller
     issuer.claims["roles"] = ["admin"]
     assert await signed_in(browser) == caller  # as when it signed in
@@ -123,7 +123,7 @@ async def test_a_client_with_a_secret_shows_it_to_the_issuer_alone(
     browser = await opened(oidc_client_secret=SecretStr("very secret: ü/+"))
     answer = await come_back(browser, issuer)
     assert answer.headers["location"] == "/"
-    assert (await signed_in(browser))["name"] == "ada"
+    assert (await signed_in(browser))["name"] == "ada@example.org"
     (form,) = issuer.forms
     told = f"{logged} {answer.headers} {answer.text}"
     assert not [secret for secret in ("very secret", form["code"], form["code_verifier"]) if secret in told]
@@ -136,11 +136,11 @@ async def test_an_access_token_counts_where_it_is_the_one_for_us(opened: Open, i
     issuer.access_claims = {"roles": ["reviewer"]}
     await come_back(browser, issuer)
     caller = await signed_in(browser)
-    assert (caller["name"], caller["roles"]) == ("ada-by-access", ["reviewer"])
+    assert (caller["name"], caller["roles"]) == ("ada-by-access@example.org", ["reviewer"])
     issuer.without = ("id_token",)
     other = await opened(oidc_audience=AUDIENCE)
     await come_back(other, issuer)
-    assert (await signed_in(other))["name"] == "ada-by-access"
+    assert (await signed_in(other))["name"] == "ada-by-access@example.org"
 
 
 # What is refused
@@ -347,7 +347,7 @@ async def test_an_issuer_that_is_away_is_told_of_and_not_waited_for(
 async def test_nobody_is_led_to_another_site(opened: Open, issuer: AuthorizationServer, to: str) -> None:
     browser = await opened()
     assert (await come_back(browser, issuer, to)).headers["location"] == "/"
-    assert (await signed_in(browser))["name"] == "ada"
+    assert (await signed_in(browser))["name"] == "ada@example.org"
 
 
 async def test_without_a_client_there_is_no_way_to_the_issuer(opened: Open) -> None:
@@ -370,7 +370,7 @@ async def test_refusals_are_counted_and_nobody_is_locked_out_by_others(
     assert "Too many requests with a wrong credential" in str(logged)
     issuer.claims = {}
     assert (await come_back(browser, issuer)).headers["location"] == "/"
-    assert (await signed_in(browser))["name"] == "ada"
+    assert (await signed_in(browser))["name"] == "ada@example.org"
 
 
 async def test_an_issuer_that_is_unwell_is_no_fault_of_the_address(opened: Open, issuer: AuthorizationServer) -> None:

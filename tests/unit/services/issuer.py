@@ -78,7 +78,7 @@ class Issuer:
     ) -> str:
         """Sign a token that is sound, but for what the test changes."""
         now = int(datetime.now(UTC).timestamp())
-        sound = {"iss": self.url, "aud": AUDIENCE, "sub": "ada", "iat": now, "exp": now + 300, "roles": ["operator"]}
+        sound = {"iss": self.url, "aud": AUDIENCE, "sub": "ada@example.org", "iat": now, "exp": now + 300, "roles": ["operator"]}
         payload = {name: value for name, value in {**sound, **claims}.items() if name not in without}
         headers = {} if kid is None else {"kid": kid}
         return jwt.encode(payload, rsa_key() if key is None else key, algorithm=algorithm, headers=headers)
@@ -168,7 +168,7 @@ class AuthorizationServer(Issuer):
 
     def _tokens(self, nonce: str) -> dict[str, Any]:
         identity = self.token(**{"aud": self.client_id, "nonce": nonce, **self.claims})
-        access = self.token(**{"sub": "ada-by-access", **self.access_claims})
+        access = self.token(**{"sub": "ada-by-access@example.org", **self.access_claims})
         given = {"token_type": "Bearer", "expires_in": 300, "id_token": identity, "access_token": access}
         return {name: value for name, value in given.items() if name not in self.without}
 

@@ -79,7 +79,7 @@ def test_without_an_issuer_there_are_no_tokens() -> None:
 
 async def test_a_sound_token_tells_who_calls(reader: Reader, issuer: Issuer) -> None:
     caller = await reader().read(issuer.token(roles=["operator", "reviewer", "something-else", 7, None]))
-    assert caller == Caller("ada", frozenset({ClientRole.OPERATOR, ClientRole.REVIEWER}))
+    assert caller == Caller("ada@example.org", frozenset({ClientRole.OPERATOR, ClientRole.REVIEWER}))
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ async def test_staff_is_bound_to_no_platform(reader: Reader, issuer: Issuer) -> 
     assert caller.platform_id is None
 
 
-@pytest.mark.parametrize("name", [None, "", "a" * 129, "a\nb", "a\x00", "a\x85b", "a\ud800", "\udfff", ["ada"], 7])
+@pytest.mark.parametrize("name", [None, "", "a" * 129, "a\nb", "a\x00", "a\x85b", "a\ud800", "\udfff", ["ada@example.org"], 7])
 async def test_a_name_that_cannot_be_recorded_is_refused(reader: Reader, issuer: Issuer, name: object) -> None:
     with pytest.raises(Unauthenticated):
         await reader(oidc_name_claim="upn").read(issuer.token(upn=name))
@@ -176,7 +176,7 @@ async def test_a_token_for_others_or_without_an_end_does_not_count(
 
 
 async def test_an_audience_may_be_one_of_several(reader: Reader, issuer: Issuer) -> None:
-    assert (await reader().read(issuer.token(aud=["api://another", AUDIENCE]))).name == "ada"
+    assert (await reader().read(issuer.token(aud=["api://another", AUDIENCE]))).name == "ada@example.org"
 
 
 @pytest.mark.parametrize("offsets", [{"exp": -61}, {"nbf": 65}, {"iat": 65}])
@@ -187,7 +187,7 @@ async def test_a_token_out_of_its_time_does_not_count(reader: Reader, issuer: Is
 
 @pytest.mark.parametrize("offsets", [{"exp": -50}, {"nbf": 55}])
 async def test_clocks_may_differ_by_a_minute(reader: Reader, issuer: Issuer, offsets: dict[str, int]) -> None:
-    assert (await reader().read(issuer.token(**times(**offsets)))).name == "ada"
+    assert (await reader().read(issuer.token(**times(**offsets)))).name == "ada@example.org"
 
 
 def unsigned(token: str, **header: Any) -> str:
@@ -220,9 +220,9 @@ async def test_only_the_algorithms_of_the_settings_count(reader: Reader, issuer:
     with pytest.raises(Unauthenticated):
         await reader().read(issuer.token(ec_key(), algorithm="ES256", kid="curve"))
     several = reader(oidc_algorithms="ES256, RS512 ,PS256")
-    assert (await several.read(issuer.token(ec_key(), algorithm="ES256", kid="curve"))).name == "ada"
-    assert (await several.read(issuer.token(algorithm="RS512"))).name == "ada"
-    assert (await several.read(issuer.token(algorithm="PS256"))).name == "ada"
+    assert (await several.read(issuer.token(ec_key(), algorithm="ES256", kid="curve"))).name == "ada@example.org"
+    assert (await several.read(issuer.token(algorithm="RS512"))).name == "ada@example.org"
+    assert (await several.read(issuer.token(algorithm="PS256"))).name == "ada@example.org"
     with pytest.raises(Unauthenticated):
         await several.read(issuer.token())
 
@@ -230,7 +230,7 @@ async def test_only_the_algorithms_of_the_settings_count(reader: Reader, issuer:
 async def test_a_key_that_is_for_one_algorithm_serves_no_other(reader: Reader, issuer: Issuer) -> None:
     issuer.keys = [jwk(rsa_key(), alg="RS256")]
     both = reader(oidc_algorithms="RS256,RS512")
-    assert (await both.read(issuer.token())).name == "ada"
+    assert (await both.read(issuer.token())).name == "ada@example.org"
     with pytest.raises(Unauthenticated):
         await both.read(issuer.token(algorithm="RS512"))
 
@@ -284,7 +284,7 @@ async def test_keys_are_fetched_once(reader: Reader, issuer: Issuer) -> None:
 
 async def test_the_address_of_the_keys_may_be_set(reader: Reader, issuer: Issuer) -> None:
     tokens = reader(oidc_jwks_url=f"{issuer.url}/keys")
-    assert (await tokens.read(issuer.token())).name == "ada"
+    assert (await tokens.read(issuer.token())).name == "ada@example.org"
     assert issuer.asked == [issuer.keys_path]
 
 
@@ -308,7 +308,7 @@ async def test_a_new_key_is_found_as_soon_as_it_is_used(reader: Reader, issuer: 
     clock.now += 31
     new = issuer.token(rsa_key(1), kid="second")
     found = await asyncio.gather(*(tokens.read(new) for _ in range(10)))
-    assert {caller.name for caller in found} == {"ada"}
+    assert {caller.name for caller in found} == {"ada@example.org"}
     assert len(issuer.asked) == 2
 
 
@@ -326,7 +326,7 @@ async def test_invented_key_ids_do_not_make_us_ask_again_and_again(
 async def test_a_token_without_a_key_id_counts_only_when_there_is_one_key(
     reader: Reader, issuer: Issuer, clock: Clock
 ) -> None:
-    assert (await reader().read(issuer.token(kid=None))).name == "ada"
+    assert (await reader().read(issuer.token(kid=None))).name == "ada@example.org"
     issuer.keys = [jwk(rsa_key()), jwk(rsa_key(1), "second")]
     with pytest.raises(Unauthenticated):
         await reader().read(issuer.token(kid=None))
@@ -341,7 +341,7 @@ async def test_while_the_issuer_is_away_the_keys_that_we_have_count(
     server.shutdown()
     server.server_close()
     clock.now += 10_000
-    assert (await tokens.read(issuer.token())).name == "ada"
+    assert (await tokens.read(issuer.token())).name == "ada@example.org"
     with pytest.raises(Unavailable):  # it may be a new key: nobody can tell now
         await tokens.read(issuer.token(kid="second"))
 
@@ -357,7 +357,7 @@ async def test_when_the_issuer_cannot_be_reached_and_no_key_is_known_the_answer_
     assert len(issuer.asked) == 1, "the others were told so without asking again"
     del issuer.answers[f"/tenant{DISCOVERY}"]
     clock.now += 5
-    assert (await tokens.read(issuer.token())).name == "ada"
+    assert (await tokens.read(issuer.token())).name == "ada@example.org"
 
 
 REDIRECTED = (302, {"Location": "/tenant/keys"}, b"")
