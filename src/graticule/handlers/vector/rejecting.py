@@ -111,7 +111,10 @@ HOW_TO_FIX: Final[dict[Code, str]] = {
         "Write characters directly instead of as \\u escapes, in Python with json.dumps(…, ensure_ascii=False), "
         "and remove U+0000 and unpaired surrogates."
     ),
-    Code.UNFIT_VALUE: "Correct the value in the file: dates must be in the years 1 to 9999, decimals below 10^20.",
+    Code.UNFIT_VALUE: (
+        "Correct the value in the file: dates must be in the years 1 to 9999, decimals below 10^20, "
+        "texts up to 10,000,000 characters."
+    ),
     Code.UNKNOWN_TARGET_CRS: "Set target_crs to the EPSG code of a geographic or projected CRS, such as EPSG:4326.",
     Code.SOURCE_CHANGED: "Submit the file again after the upload is complete, and do not change it until then.",
     Code.INVALID_GEOMETRIES: f"{_OURS} Graticule repairs them. Inspect them with ST_IsValidReason or in QGIS.",

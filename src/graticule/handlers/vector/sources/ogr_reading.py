@@ -1,5 +1,6 @@
 """Layers that GDAL reads. Imports GDAL: only for where a handler runs."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -43,6 +44,11 @@ _TEXTS: Final = {Kind.GEOJSON, Kind.GEOJSON_LINES, Kind.JSON_FG, Kind.TOPOJSON, 
 MAX_COUNTED_LAYERS: Final = 20  # in which features are looked for: the file is read for each of them
 MAX_GML_LAYERS: Final = 100
 _EXTENSION: Final = b"ARROW:extension:name"
+
+MAX_JSON_TEXT: Final = 10_000_000  # characters that GDAL's parser takes
+_JSON_FAULT: Final = re.compile(
+    r"At line \d+, character \d+: (?P<fault>(?:Unrecognized number: (?P<number>\S{1,40}))?[^\n]{0,100})"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +235,7 @@ def telling_errors() -> Iterator[None]:
     except GeometryError:
         raise _unsupported_geometry() from None
     except (DataSourceError, DataLayerError) as error:
-        raise rejected(Code.CORRUPT, "The file cannot be read.") from error
+        raise _rejection_of(error) from error
     except UnicodeError:
         raise rejected(Code.NOT_UTF8, "The name of a field is not in UTF-8.") from None
     except (pa.ArrowException, OSError) as error:
@@ -260,7 +266,19 @@ def _info(file: str, kind: Kind, layer: str | None, encoding: str | None) -> dic
 def _unreadable(kind: Kind, error: Exception) -> Rejected:
     if kind in _TEXTS and "not recognized" in str(error):  # JSON or XML of another sort
         return rejected(Code.NOT_A_VECTOR, f"The file begins like {kind.value}, but is not a {kind.value} file.")
-    return rejected(Code.CORRUPT, "The file cannot be read.")
+    return _rejection_of(error)
+
+
+def _rejection_of(error: Exception) -> Rejected:
+    """Say what GDAL's parser of JSON found, as far as it says so; the place it names is not one in the file."""
+    found = _JSON_FAULT.search(str(error))
+    if found is None:
+        return rejected(Code.CORRUPT, "The file cannot be read.")
+    if found["fault"].startswith("Too many characters"):
+        return rejected(Code.UNFIT_VALUE, f"A text of the file has more than {MAX_JSON_TEXT:,} characters.")
+    if found["number"]:
+        return rejected(Code.UNFIT_VALUE, f"The file has a number that JSON does not allow: {found['number']}.")
+    return rejected(Code.CORRUPT, f"The file is not valid JSON: {found['fault']}.")
 
 
 def _unsupported_geometry() -> Rejected:
