@@ -34,6 +34,7 @@ def run(*arguments: str, variables: Mapping[str, str] | None = None) -> Result:
     """Run `graticule` with these arguments, and with these settings only."""
     clean = {name: value for name, value in os.environ.items() if not OURS.match(name)}
     out, err = io.StringIO(), io.StringIO()
+    mask = os.umask(0o022)
     with (
         patch.dict(os.environ, clean | dict(variables or {}), clear=True),
         patch.object(sys, "argv", ["graticule", *arguments]),
@@ -42,7 +43,8 @@ def run(*arguments: str, variables: Mapping[str, str] | None = None) -> Result:
         redirect_stderr(err),
     ):
         code = _exit_code()
-    plain_logs()  # what a command set for its own process is not for the tests that follow
+    os.umask(mask)  # what a command set for its own process is not for the tests that follow
+    plain_logs()
     return Result(code, out.getvalue(), err.getvalue())
 
 

@@ -78,7 +78,14 @@ class Issuer:
     ) -> str:
         """Sign a token that is sound, but for what the test changes."""
         now = int(datetime.now(UTC).timestamp())
-        sound = {"iss": self.url, "aud": AUDIENCE, "sub": "ada@example.org", "iat": now, "exp": now + 300, "roles": ["operator"]}
+        sound = {
+            "iss": self.url,
+            "aud": AUDIENCE,
+            "sub": "ada@example.org",
+            "iat": now,
+            "exp": now + 300,
+            "roles": ["operator"],
+        }
         payload = {name: value for name, value in {**sound, **claims}.items() if name not in without}
         headers = {} if kid is None else {"kid": kid}
         return jwt.encode(payload, rsa_key() if key is None else key, algorithm=algorithm, headers=headers)

@@ -130,7 +130,9 @@ async def test_staff_is_bound_to_no_platform(reader: Reader, issuer: Issuer) -> 
     assert caller.platform_id is None
 
 
-@pytest.mark.parametrize("name", [None, "", "a" * 129, "a\nb", "a\x00", "a\x85b", "a\ud800", "\udfff", ["ada@example.org"], 7])
+@pytest.mark.parametrize(
+    "name", [None, "", "a" * 129, "a\nb", "a\x00", "a\x85b", "a\ud800", "\udfff", ["ada@example.org"], 7]
+)
 async def test_a_name_that_cannot_be_recorded_is_refused(reader: Reader, issuer: Issuer, name: object) -> None:
     with pytest.raises(Unauthenticated):
         await reader(oidc_name_claim="upn").read(issuer.token(upn=name))
