@@ -270,6 +270,9 @@ class Settings(BaseSettings):
     workflows: str = Field(
         "", description="Further folders of workflows, separated like the entries of PATH; a later one wins."
     )
+    unknown_workflow_seconds: float = Field(
+        120.0, ge=0, description="How long a job message for an unknown workflow is left to other orchestrators."
+    )
     template_environment: str = Field(
         "", description="Names of variables, separated by commas, that templates may read as `env.NAME`."
     )

@@ -137,6 +137,7 @@ def _add_services(app: FastAPI, settings: Settings, database_url: str) -> None:
     app.state.refreshes.append(engine.state_metrics.refresh)
     app.state.jobs = engine.jobs
     app.state.workflows = engine.workflows
+    app.state.workflow_sharing = engine.sharing
     app.state.job_reader = JobReader(database, engine.outputs)
     app.state.addresses = ServiceAddresses.of(settings)
     app.state.staged_jobs = StagedJobs(

@@ -24,12 +24,14 @@ from graticule.services.reviews import ReviewService
 from graticule.services.staged_jobs import StagedJobs
 from graticule.services.statistics import StatisticsService
 from graticule.services.submissions import SubmissionService
+from graticule.services.workflow_sharing import WorkflowSharing as SharingOfWorkflows
 from graticule.services.workflows import Workflows as WorkflowsInUse
 
 Jobs = Annotated[JobService, Depends(part("jobs"))]
 Reader = Annotated[JobReader, Depends(part("job_reader"))]
 Staged = Annotated[StagedJobs, Depends(part("staged_jobs"))]
 Workflows = Annotated[WorkflowsInUse, Depends(part("workflows"))]
+WorkflowSharing = Annotated[SharingOfWorkflows, Depends(part("workflow_sharing"))]
 Statistics = Annotated[StatisticsService, Depends(part("statistics"))]
 DeadLetters = Annotated[DeadLetterService, Depends(part("dead_letters"))]
 Deliveries = Annotated[DeliveryService, Depends(part("deliveries"))]

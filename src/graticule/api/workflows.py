@@ -7,9 +7,9 @@ from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, Field
 
-from graticule.api.access import OperatorOnly
+from graticule.api.access import Operator, OperatorOnly
 from graticule.api.diagrams import MERMAID, GraphFormat, diagram
-from graticule.api.services import Workflows
+from graticule.api.services import Jobs, Workflows, WorkflowSharing
 from graticule.core.errors import InvalidInput
 from graticule.core.models.fields import JsonObject, Short
 from graticule.dag.compile import Compiled, Problem, Severity, compile_workflow
@@ -17,7 +17,9 @@ from graticule.dag.graph import Graph, InputSpec
 from graticule.handlers.registry import known_handlers
 from graticule.http.paging import Page
 from graticule.http.problems import problem_responses
+from graticule.services.shared_workflows import WorkflowOrigin
 from graticule.services.workflow_library import WorkflowLibrary
+from graticule.services.workflows import Workflows as WorkflowsInUse
 
 router = APIRouter(
     prefix="/api/v1/workflows",
@@ -43,7 +45,7 @@ _YAML_BODY: Final[dict[str, Any]] = {
 }
 
 
-class WorkflowSummary(BaseModel):
+class WorkflowSummary(WorkflowOrigin):
     """A workflow that can be submitted."""
 
     workflow_id: str
@@ -61,10 +63,19 @@ class WorkflowDetail(WorkflowSummary):
     graph: JsonObject
 
 
+class InstanceProblems(BaseModel):
+    """What is wrong with the files of another orchestrator."""
+
+    owner_id: str
+    hostname: str
+    problems: list[str]
+
+
 class WorkflowPage(Page[WorkflowSummary]):
     """The workflows, and the problems of files: those with an error did not load."""
 
     problems: list[Problem]
+    other_problems: list[InstanceProblems] = Field(description="What keeps files of other orchestrators from loading.")
 
 
 class Validation(BaseModel):
@@ -78,7 +89,7 @@ class Validation(BaseModel):
 @router.get("")
 async def list_workflows(workflows: Workflows) -> WorkflowPage:
     """List the workflows that can be submitted, and the problems of files."""
-    return _page(workflows.library)
+    return _page(workflows)
 
 
 @router.post("/validate", openapi_extra=_YAML_BODY, responses=problem_responses(413, 422))
@@ -99,18 +110,25 @@ def _compiled(body: bytes) -> Compiled:
 
 
 @router.post("/reload")
-async def reload(workflows: Workflows) -> WorkflowPage:
-    """Read the files of all workflows anew; bad ones are told in `problems`, and the others are in use."""
-    return _page(await workflows.reload())
+async def reload(workflows: Workflows, sharing: WorkflowSharing, operator: Operator) -> WorkflowPage:
+    """Read the files of this orchestrator again and announce what changed to the others.
+
+    Files with an error are listed in `problems`; the last sound definition of each stays in use. A workflow that no
+    orchestrator has in its files any more is withdrawn.
+    """
+    await sharing.reload(operator)
+    return _page(workflows)
 
 
 @router.get("/{workflow_id}", response_model=WorkflowDetail, responses={**MERMAID, **problem_responses(404, 422)})
 async def one_workflow(
     workflow_id: Annotated[Short, Path(description="The workflow.")],
     workflows: Workflows,
+    jobs: Jobs,
     shape: Annotated[GraphFormat, Query(alias="format")] = GraphFormat.JSON,
 ) -> WorkflowDetail | PlainTextResponse:
     """Give one workflow with its compiled graph."""
+    await jobs.learn_workflows([workflow_id])
     library = workflows.library
     graph = library.get(workflow_id)
     if shape is GraphFormat.MERMAID:
@@ -119,14 +137,21 @@ async def one_workflow(
     return WorkflowDetail(**dict(summary), graph=graph.model_dump(mode="json"))
 
 
-def _page(library: WorkflowLibrary) -> WorkflowPage:
+def _page(workflows: WorkflowsInUse) -> WorkflowPage:
+    library = workflows.library
+    others = [
+        InstanceProblems(owner_id=other.owner_id, hostname=other.hostname, problems=other.workflow_problems)
+        for other in workflows.others
+        if other.workflow_problems
+    ]
     items = [_summary(library, graph) for _, graph in sorted(library.graphs.items())]
-    return WorkflowPage(items=items, problems=list(library.problems))
+    return WorkflowPage(items=items, problems=list(library.problems), other_problems=others)
 
 
 def _summary(library: WorkflowLibrary, graph: Graph) -> WorkflowSummary:
     file = library.files.get(graph.workflow_id)
     return WorkflowSummary(
+        **dict(library.origin(graph.workflow_id)),
         workflow_id=graph.workflow_id,
         name=graph.name,
         version=graph.version,

@@ -8,6 +8,7 @@ OF_THE_DEAD = "dead"  # payload: their owners are dead, and whoever says so is c
 ASSETS = "graticule_assets"  # what is remembered of an asset is out of date; payload: the asset, or "" for all of them
 CALLBACKS = "graticule_callbacks"  # callbacks are to be sent
 OUTBOX = "graticule_outbox"  # tasks are to be sent by a broker; payload: the owner of their jobs, or "" for all
+WORKFLOWS = "graticule_workflows"  # a workflow was announced or withdrawn
 CANCELLED = "graticule_cancel"  # payload: the job whose tasks are to end
 
 

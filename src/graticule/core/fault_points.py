@@ -38,6 +38,7 @@ class Commit(StrEnum):
     BEAT = "beat"
     TAKE_OVER = "take_over"
     HAND_OVER = "hand_over"
+    SHARE_WORKFLOWS = "share_workflows"  # which definition of each workflow is current
     REAP_TASKS = "reap_tasks"
     REAP_MESSAGES = "reap_messages"
 

@@ -1,13 +1,13 @@
 """`/api/admin/workflows`: what can be submitted, and what jobs have run of it. Operators only.
 
-It works with every orchestrator down: the files are read here, and what jobs ran is in the database.
+It works with every orchestrator down: what they announced is in the database, and so is what jobs ran.
 """
 
 import asyncio
 from typing import Annotated, Any, Final, Self
 
 from fastapi import APIRouter, Depends, Path
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from graticule.config import Settings
 from graticule.core.ids import WorkflowId
@@ -22,6 +22,7 @@ from graticule.http.paging import Page
 from graticule.http.problems import problem_responses
 from graticule.repositories.operator_views import WorkflowVersion
 from graticule.services.operator_reading import MOST_FOUND
+from graticule.services.shared_workflows import WorkflowOrigin
 from graticule.services.workflow_library import WorkflowLibrary, load, workflow_folders
 from graticule.services.workflow_packages import installed_packages
 
@@ -35,7 +36,7 @@ HashPath = Annotated[WorkflowHashKey, Path(description="The hash of one version,
 _MISSING: Final = problem_responses(404)
 
 
-class WorkflowSummary(BaseModel):
+class WorkflowSummary(WorkflowOrigin):
     """A workflow that can be submitted."""
 
     workflow_id: str
@@ -72,9 +73,10 @@ class WorkflowThatRan(WorkflowVersion):
         return cls.model_validate({**dict(kept), "graph": kept.definition})
 
 
-async def _read(settings: TheSettings, caller: CallerWhoOperates) -> WorkflowLibrary:
-    """Give the workflows as an orchestrator with these settings loads them; the caller is asked for first."""
-    return await asyncio.to_thread(_load, settings)
+async def _read(settings: TheSettings, reader: ForOperators, caller: CallerWhoOperates) -> WorkflowLibrary:
+    """Return the workflows in use: what orchestrators announced, and the files here until they do."""
+    own = await asyncio.to_thread(_load, settings)
+    return own.with_shared(await reader.shared_workflows())
 
 
 def _load(settings: Settings) -> WorkflowLibrary:
@@ -86,8 +88,8 @@ Library = Annotated[WorkflowLibrary, Depends(_read)]
 
 @router.get("")
 async def workflows(library: Library, caller: CallerWhoOperates) -> WorkflowPage:
-    """List the workflows as an orchestrator with these settings loads them, and the problems of files."""
-    items = [WorkflowSummary(**_summary(graph)) for _, graph in sorted(library.graphs.items())]
+    """List the workflows in use, and the problems of files."""
+    items = [WorkflowSummary(**_summary(library, graph)) for _, graph in sorted(library.graphs.items())]
     return WorkflowPage(items=items, problems=list(library.problems))
 
 
@@ -98,7 +100,7 @@ async def one_workflow(
     """Give one workflow with its compiled graph, and the versions that jobs ran."""
     graph = library.get(workflow_id)
     versions = await reader.workflow_versions(WorkflowId(workflow_id))
-    return WorkflowInFull(**_summary(graph), graph=graph.model_dump(mode="json"), versions=versions)
+    return WorkflowInFull(**_summary(library, graph), graph=graph.model_dump(mode="json"), versions=versions)
 
 
 @router.get("/{workflow_id}/versions/{workflow_hash}", responses=_MISSING)
@@ -109,8 +111,9 @@ async def one_version(
     return WorkflowThatRan.of(await reader.workflow_version(WorkflowId(workflow_id), workflow_hash))
 
 
-def _summary(graph: Graph) -> dict[str, Any]:
+def _summary(library: WorkflowLibrary, graph: Graph) -> dict[str, Any]:
     return {
+        **dict(library.origin(graph.workflow_id)),
         "workflow_id": graph.workflow_id,
         "name": graph.name,
         "version": graph.version,

@@ -31,6 +31,7 @@ from graticule.services.state_metrics import StateMetrics, state_reading
 from graticule.services.steps import StepService
 from graticule.services.workflow_library import workflow_folders
 from graticule.services.workflow_packages import installed_packages
+from graticule.services.workflow_sharing import WorkflowSharing
 from graticule.services.workflows import Workflows
 from graticule.storage.place import storage_of
 
@@ -48,6 +49,7 @@ class Engine:
     """What an orchestrator decides with. The loop has connections of its own: requests cannot keep them from it."""
 
     workflows: Workflows
+    sharing: WorkflowSharing
     jobs: JobService
     outputs: OutputStore
     loop: OrchestratorLoop
@@ -91,10 +93,12 @@ def create_engine(
         JobService, callback_allow=settings.callback_allow, default_container=settings.default_container
     )
     jobs, loop_jobs = make_jobs(database, steps, workflows), make_jobs(loop_database, loop_steps, workflows)
+    sharing = WorkflowSharing(database, workflows, owner_id, threshold_seconds=settings.orphan_threshold_seconds)
     broker = _broker(settings, loop_database, owner_id, queue_metrics)
     on_tasks = None if broker is None else broker.announce
     return Engine(
         workflows=workflows,
+        sharing=sharing,
         jobs=jobs,
         outputs=outputs,
         loop=OrchestratorLoop(
@@ -103,6 +107,7 @@ def create_engine(
             url,
             loop_steps,
             loop_jobs,
+            sharing=sharing,
             on_tasks=on_tasks,
             metrics=OrchestratorMetrics(queue_metrics, registry),
         ),

@@ -1,6 +1,7 @@
 """Jobs that are asked for by message: taken from the queue while this instance has room for them."""
 
 import math
+from datetime import timedelta
 from typing import Final
 
 from pydantic import ValidationError
@@ -16,6 +17,7 @@ from graticule.repositories.database import Database
 from graticule.repositories.messages import MessageRepository
 from graticule.repositories.ownership import OwnershipRepository
 from graticule.services.jobs import JobService, PreparedJob, Submission
+from graticule.services.workflow_library import UnknownWorkflow
 
 _log = get_logger(__name__)
 MESSAGES_AT_ONCE: Final = 50
@@ -44,6 +46,8 @@ class Intake:
         self._queue = settings.job_queue_name
         self._limit = settings.max_active_jobs
         self._threshold = settings.orphan_threshold_seconds
+        self._unknown_seconds = settings.unknown_workflow_seconds
+        self._unknown: list[JobMessage] = []  # to be left to those who may know their workflows
         self._may_hold_some = False  # after an error: messages that were leased to us, and that nobody works on
         self.is_full = False  # it left messages, for there was no room
         self.leaves_some = False  # it left messages to those who have fewer jobs
@@ -53,11 +57,14 @@ class Intake:
         await self._give_back()
         self._may_hold_some = True
         while messages := await self._claim():
+            await self._jobs.learn_workflows([_workflow_of(message) for message in messages])
             wanted = [(message, prepared) for message in messages if (prepared := await self._prepared(message))]
             await self._submit_all(wanted)
+            await self._leave_unknown()
         self._may_hold_some = False
 
     async def _give_back(self) -> None:
+        self._unknown.clear()
         if self._may_hold_some:
             async with self._database.committing(Commit.GIVE_MESSAGES_BACK) as connection:
                 returned = await MessageRepository(connection).abandon_all(self._owner_id)
@@ -76,18 +83,45 @@ class Intake:
                 fair = (await ownership.load(self._owner_id, self._threshold)).room(more=waiting)
             self.leaves_some = fair <= 0
             waited, limit = (COURTESY_SECONDS, room) if self.leaves_some else (0, int(min(room, fair)))
-            return await messages.claim(self._owner_id, self._queue, limit, LEASE_SECONDS, waited_seconds=waited)
+            known = self._jobs.workflow_ids()
+            claimed = await messages.claim(
+                *(self._owner_id, self._queue, limit, LEASE_SECONDS),
+                waited_seconds=waited,
+                workflows=known,
+                unknown_seconds=self._unknown_seconds,
+            )
+            return claimed or await messages.claim_dead(
+                self._owner_id, self._queue, limit, LEASE_SECONDS, workflows=known
+            )
 
     async def _prepared(self, message: JobMessage) -> PreparedJob | None:
         """Check a message; one that can never become a job is set aside with the reason."""
         try:
             return self._jobs.prepare(Submission.model_validate(message.body | {"message_id": message.message_id}))
+        except UnknownWorkflow as error:
+            await self._leave_or_set_aside(message, error)
         except NEVER_VALID as error:
             await self._set_aside(message, error.message if isinstance(error, GraticuleError) else _told(error))
         except Exception as error:
             _log.exception("a job message cannot be read", message_id=message.message_id)
             await self._set_aside(message, f"The message could not be read: {type(error).__name__}")
         return None
+
+    async def _leave_or_set_aside(self, message: JobMessage, error: UnknownWorkflow) -> None:
+        """Leave a message to those who may know its workflow, for a bounded time."""
+        waited = timedelta() if message.unknown_since is None else self._database.now() - message.unknown_since
+        if waited < timedelta(seconds=self._unknown_seconds):
+            self._unknown.append(message)
+        else:
+            await self._set_aside(message, f"{error.message} No orchestrator knew it for {self._unknown_seconds:g} s.")
+
+    async def _leave_unknown(self) -> None:
+        if self._unknown:
+            ids = [message.message_id for message in self._unknown]
+            async with self._database.committing(Commit.GIVE_MESSAGES_BACK) as connection:
+                await MessageRepository(connection).leave(self._owner_id, ids)
+            _log.info("messages for unknown workflows were left to the other orchestrators", messages=len(ids))
+            self._unknown.clear()
 
     async def _set_aside(self, message: JobMessage, reason: str) -> None:
         _log.warning("a job message is set aside", message_id=message.message_id, reason=reason)
@@ -120,6 +154,11 @@ class Intake:
             for message, _ in wanted:
                 if not await MessageRepository(connection).complete(message):
                     raise Conflict(f"The lease of message {message.message_id} was lost.")
+
+
+def _workflow_of(message: JobMessage) -> str:
+    workflow_id = message.body.get("workflow_id")
+    return workflow_id if isinstance(workflow_id, str) else ""
 
 
 def _told(error: ValidationError) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 
 from graticule.config import Settings
 from graticule.core.cancellation import end_tasks
-from graticule.core.channels import OF_THE_DEAD, ORPHANS, OUTBOX, owner_channel, queue_channel
+from graticule.core.channels import OF_THE_DEAD, ORPHANS, OUTBOX, WORKFLOWS, owner_channel, queue_channel
 from graticule.core.errors import PASSING, GraticuleError
 from graticule.core.fault_points import Commit
 from graticule.core.ids import JobId
@@ -29,6 +29,7 @@ from graticule.services.jobs import JobService
 from graticule.services.readiness import ReadinessService
 from graticule.services.step_reading import Wake
 from graticule.services.steps import StepService
+from graticule.services.workflow_sharing import WorkflowSharing
 
 _log = get_logger(__name__)
 JOBS_PER_STEP: Final = 50
@@ -48,13 +49,19 @@ class OrchestratorLoop:
         steps: StepService,
         jobs: JobService,
         *,
+        sharing: WorkflowSharing | None = None,
         on_tasks: Callable[[], None] | None = None,
         metrics: OrchestratorMetrics | None = None,
     ) -> None:
-        """`on_tasks` is called when a broker may have to be given tasks; without one, workers take the rows."""
+        """`sharing` announces workflows, where there are files of them.
+
+        `on_tasks` is called when a broker may have to be given tasks; without one, workers take the rows.
+        """
         self._settings = settings
         self._metrics = metrics or OrchestratorMetrics()
         self._on_tasks = on_tasks
+        self._sharing = sharing
+        self._share_now = asyncio.Event()
         self._database = database
         self._steps = steps
         self._inbox = Inbox()
@@ -69,6 +76,7 @@ class OrchestratorLoop:
                 owner_channel(steps.owner_id),
                 queue_channel(settings.job_queue_name),
                 ORPHANS,
+                WORKFLOWS,
                 *([OUTBOX] if on_tasks else []),
             ],
             name="graticule-orchestrator-listener",
@@ -98,6 +106,7 @@ class OrchestratorLoop:
             self._ring,
             self._poll,
             self._take_messages,
+            self._share_workflows,
             self._beat,
             self._recover,
             self._reap,
@@ -122,11 +131,14 @@ class OrchestratorLoop:
         if heard.channel is None:
             self._listening.set()
             self._look.set()
+            self._share_now.set()
         elif heard.channel == ORPHANS:
             self._told_of_death |= heard.payload == OF_THE_DEAD
             self._orphans_wait.set()
         elif heard.channel == owner_channel(self._steps.owner_id):
             self._wake(WakeReason.NOTIFICATION, JobId(heard.payload))
+        elif heard.channel == WORKFLOWS:
+            self._share_now.set()
         elif heard.channel == OUTBOX:
             self._tell_of_tasks(heard.payload)
         else:
@@ -169,6 +181,15 @@ class OrchestratorLoop:
         while True:
             await self._intake.take()
             await signal(self._messages_wait, COURTESY_SECONDS if self._intake.leaves_some else None)
+
+    async def _share_workflows(self) -> None:
+        """Announce this instance's workflows and take over the others', when told to and now and then."""
+        await self._joined.wait()
+        while self._sharing is not None:
+            if await self._sharing.share():
+                self._messages_wait.set()  # some may have waited for a workflow
+            await signal(self._share_now, self._settings.heartbeat_interval_seconds)
+        await asyncio.Event().wait()
 
     async def _ring(self) -> None:
         while True:

@@ -1,6 +1,6 @@
 """Messages that ask for a job, and how an orchestrator takes and ends them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
@@ -35,18 +35,43 @@ class MessageRepository(Repository[JobMessage]):
         return bool(row["is_new"])
 
     async def claim(
-        self, owner_id: OwnerId, queue: str, limit: int, lease_seconds: float, *, waited_seconds: float = 0
+        self,
+        owner_id: OwnerId,
+        queue: str,
+        limit: int,
+        lease_seconds: float,
+        *,
+        waited_seconds: float = 0,
+        workflows: Collection[str] = (),
+        unknown_seconds: float = 0,
     ) -> list[JobMessage]:
-        """Lease the most urgent messages of a queue that nobody has, among those that have waited so long."""
+        """Lease the most urgent messages of a queue that nobody has, among those that have waited so long.
+
+        One that was left because its workflow was unknown is passed over for `unknown_seconds`, unless its workflow
+        is one of `workflows`.
+        """
         given = {
             "owner_id": owner_id,
             "queue": queue,
             "limit": limit,
             "lease_seconds": lease_seconds,
             "waited_seconds": waited_seconds,
+            "workflows": list(workflows),
+            "unknown_seconds": unknown_seconds,
         }
         claimed = await self._all("claim_messages", given)
         return sorted(claimed, key=lambda message: (-message.priority, message.available_at, message.message_id))
+
+    async def claim_dead(
+        self, owner_id: OwnerId, queue: str, limit: int, lease_seconds: float, *, workflows: Collection[str]
+    ) -> list[JobMessage]:
+        """Lease messages that died because their workflow was unknown, and is not any more."""
+        given = {"owner_id": owner_id, "queue": queue, "limit": limit, "lease_seconds": lease_seconds}
+        return await self._all("claim_dead_messages", {**given, "workflows": list(workflows)})
+
+    async def leave(self, owner_id: OwnerId, message_ids: Collection[str]) -> None:
+        """Give messages back to those who may know their workflows."""
+        await self._rows("leave_messages", {"owner_id": owner_id, "message_ids": list(message_ids)})
 
     async def count_waiting(self, queue: str, bound: int) -> int:
         """Tell how many messages of a queue could be claimed, counted up to a bound."""

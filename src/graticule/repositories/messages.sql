@@ -13,6 +13,7 @@ WITH sent AS (
 SELECT count(sent) > 0 AS is_new FROM told;
 
 -- name: claim_messages
+-- A message whose workflow no orchestrator knew is left to those who know it, until it has waited long enough.
 UPDATE dagapp.dag_job_messages
 SET status = 'leased', leased_by = %(owner_id)s, delivery_count = delivery_count + 1,
     lease_expires_at = now() + %(lease_seconds)s * interval '1 second'
@@ -20,11 +21,42 @@ WHERE message_id = ANY (ARRAY(
         SELECT message_id FROM dagapp.dag_job_messages
         WHERE queue = %(queue)s AND status = 'queued'
           AND available_at <= now() - %(waited_seconds)s * interval '1 second'
+          AND (unknown_since IS NULL OR unknown_since <= now() - %(unknown_seconds)s * interval '1 second'
+               OR body ->> 'workflow_id' = ANY (%(workflows)s))
         ORDER BY priority DESC, available_at, message_id
         LIMIT %(limit)s
         FOR UPDATE SKIP LOCKED
     ))
 RETURNING *;
+
+-- name: claim_dead_messages
+-- Dead letters of the last day whose workflow is known by now: an orchestrator that did not know it set them aside.
+UPDATE dagapp.dag_job_messages
+SET status = 'leased', leased_by = %(owner_id)s, delivery_count = 1, dead_reason = NULL, unknown_since = NULL,
+    lease_expires_at = now() + %(lease_seconds)s * interval '1 second'
+WHERE message_id = ANY (ARRAY(
+        SELECT message_id FROM dagapp.dag_job_messages
+        WHERE status = 'dead' AND starts_with(dead_reason, 'There is no workflow ')
+          AND body ->> 'workflow_id' = ANY (%(workflows)s)
+          AND queue = %(queue)s AND created_at > now() - interval '1 day'
+        LIMIT %(limit)s
+        FOR UPDATE SKIP LOCKED
+    ))
+RETURNING *;
+
+-- name: leave_messages
+-- Others may know the workflows: they hear of these messages at once, and the deliveries do not count.
+WITH left_to_others AS (
+    UPDATE dagapp.dag_job_messages
+    SET status = 'queued', leased_by = NULL, lease_expires_at = NULL, delivery_count = delivery_count - 1,
+        unknown_since = coalesce(unknown_since, now())
+    WHERE message_id = ANY (%(message_ids)s) AND status = 'leased' AND leased_by = %(owner_id)s
+    RETURNING queue
+), told AS (
+    SELECT pg_notify('graticule_queue_' || md5(queue), '') AS sent
+    FROM (SELECT DISTINCT queue FROM left_to_others) AS of_queue
+)
+SELECT (SELECT count(*) FROM left_to_others) AS messages, (SELECT count(sent) FROM told) AS told;
 
 -- name: count_waiting_messages
 -- Up to a bound: it is only to be known how they could be shared.
@@ -119,7 +151,7 @@ LIMIT %(limit)s;
 -- name: requeue_dead_message
 WITH requeued AS (
     UPDATE dagapp.dag_job_messages
-    SET status = 'queued', dead_reason = NULL, delivery_count = 0, available_at = now()
+    SET status = 'queued', dead_reason = NULL, unknown_since = NULL, delivery_count = 0, available_at = now()
     WHERE message_id = %(message_id)s AND status = 'dead'
     RETURNING queue
 ), told AS (

@@ -77,6 +77,10 @@ WHERE created_at < %(before)s
       WHERE job.workflow_id = kept.workflow_id AND job.workflow_hash = kept.workflow_hash
   );
 
+-- name: remove_definitions
+-- What was superseded long ago.
+DELETE FROM dagapp.dag_workflow_definitions WHERE superseded_at < %(before)s;
+
 -- name: remove_messages
 -- Job messages that were dealt with. A dead letter stays: a person decides about it.
 DELETE FROM dagapp.dag_job_messages WHERE status IN ('done', 'withdrawn') AND created_at < %(before)s;

@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
@@ -111,6 +111,7 @@ class JobService:
 
         With `resubmit`, a job that is found and failed is resumed.
         """
+        await self.learn_workflows([submission.workflow_id])
         found = await self._gathering.add(self.prepare(submission, actor=actor))
         if resubmit and not found.created and found.job.status is JobStatus.FAILED:
             return SubmittedJob(await self.resume(found.job.job_id, actor=actor), created=False)
@@ -118,7 +119,18 @@ class JobService:
 
     async def submit_many(self, submissions: Sequence[Submission], *, actor: str | None = None) -> list[SubmittedJob]:
         """Make many jobs in one transaction; one that is not valid refuses them all."""
+        await self.learn_workflows([submission.workflow_id for submission in submissions])
         return await self._submit([self.prepare(submission, actor=actor) for submission in submissions])
+
+    async def learn_workflows(self, ids: Collection[str]) -> None:
+        """Look in the database for workflows that this instance does not know: another may have announced them."""
+        if any(name not in self._workflows.library.graphs for name in ids):
+            async with self._database.connection() as connection:
+                await self._workflows.learn(connection, ids)
+
+    def workflow_ids(self) -> list[str]:
+        """Return the workflows that jobs can be made of."""
+        return list(self._workflows.library.graphs)
 
     async def _submit(self, prepared: Sequence[PreparedJob]) -> list[SubmittedJob]:
         async with self._database.transaction(Commit.SUBMIT) as connection:

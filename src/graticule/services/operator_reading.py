@@ -10,7 +10,9 @@ from graticule.core.models import Event, PlatformRequest, Workflow
 from graticule.repositories.database import Database
 from graticule.repositories.job_views import JobListItem
 from graticule.repositories.operator_views import LookupKey, OperatorViews, WorkflowVersion
+from graticule.repositories.workflow_definitions import WorkflowDefinitionRepository
 from graticule.repositories.workflows import WorkflowRepository
+from graticule.services.shared_workflows import SharedWorkflow
 
 MOST_FOUND: Final = 100
 
@@ -32,6 +34,12 @@ class OperatorReader:
         """Give events of all jobs and assets, newest first, below the given event id."""
         async with self._database.connection() as connection:
             return await OperatorViews(connection).newest_events(before, limit)
+
+    async def shared_workflows(self) -> dict[str, SharedWorkflow]:
+        """Return the workflows that orchestrators announced and that are current."""
+        async with self._database.connection() as connection:
+            rows = await WorkflowDefinitionRepository(connection).current()
+        return {row.workflow_id: SharedWorkflow.read(row) for row in rows}
 
     async def workflow_versions(self, workflow_id: WorkflowId) -> list[WorkflowVersion]:
         """Give the versions of a workflow that jobs ran, newest first."""

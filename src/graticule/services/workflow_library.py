@@ -3,24 +3,32 @@
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.resources import files
 from itertools import filterfalse
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
+from graticule import __version__
 from graticule.config import Settings
 from graticule.core.errors import NotFound
+from graticule.core.models.engine import DefinitionSource
 from graticule.dag.compile import Compiled, KnownHandler, Problem, Severity, compile_workflow
 from graticule.dag.graph import Graph
 from graticule.dag.problems import did_you_mean
+from graticule.services.shared_workflows import SharedWorkflow, WorkflowOrigin, WorkflowSource
 from graticule.services.workflow_packages import WorkflowPackages
 
 SUFFIXES: Final = frozenset({".yaml", ".yml"})
 MAX_BYTES: Final = 4 << 20  # as many as the most characters that a workflow may have can be
 NO_PACKAGES: Final = WorkflowPackages()
+NEWER_RELEASE: Final = "newer_release"
 _DUPLICATE: Final = "duplicate_workflow"
+
+
+class UnknownWorkflow(NotFound):
+    """No workflow of this name can be used here."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +38,9 @@ class WorkflowLibrary:
     graphs: Mapping[str, Graph]
     problems: tuple[Problem, ...]
     files: Mapping[str, Path]
+    sources: Mapping[str, DefinitionSource] = field(default_factory=dict)  # of what the files have
     broken: Mapping[str, Problem] = field(default_factory=dict)  # why the workflow of this id is not in use
+    shared: Mapping[str, SharedWorkflow] = field(default_factory=dict)  # what orchestrators announced
 
     def get(self, workflow_id: str) -> Graph:
         """Give a workflow."""
@@ -39,18 +49,55 @@ class WorkflowLibrary:
             raise self._missing(workflow_id)
         return found
 
-    def _missing(self, workflow_id: str) -> NotFound:
+    def with_shared(self, shared: Mapping[str, SharedWorkflow]) -> Self:
+        """Put announced workflows in the place of those of files; one that cannot be read here leaves the file's."""
+        graphs, files = dict(self.graphs), dict(self.files)
+        sources, broken = dict(self.sources), dict(self.broken)
+        for name, workflow in shared.items():
+            if workflow.graph is not None:
+                if name not in self.graphs or self.graphs[name].content_hash != workflow.workflow_hash:
+                    files.pop(name, None)
+                    sources.pop(name, None)
+                graphs[name] = workflow.graph
+            elif name not in graphs:
+                broken[name] = _unreadable(name, workflow)
+        return replace(self, graphs=graphs, files=files, sources=sources, broken=broken, shared=shared)
+
+    def origin(self, workflow_id: str) -> WorkflowOrigin:
+        """Return where a workflow in use comes from."""
+        shared = self.shared.get(workflow_id)
+        return WorkflowOrigin(
+            source=WorkflowSource(self.sources.get(workflow_id, WorkflowSource.DATABASE)),
+            announced_by=None if shared is None else shared.announced_by,
+            announced_at=None if shared is None else shared.announced_at,
+            reloaded_by=None if shared is None else shared.reloaded_by,
+        )
+
+    def _missing(self, workflow_id: str) -> UnknownWorkflow:
         if problem := self.broken.get(workflow_id):
-            return NotFound(f"The workflow '{workflow_id}' did not load: {problem}", hint=_way_to_mend(problem))
+            return UnknownWorkflow(f"The workflow '{workflow_id}' did not load: {problem}", hint=_fix(problem))
         shown = workflow_id if len(workflow_id) <= 64 else f"{workflow_id[:64]}…"
-        return NotFound(f"There is no workflow '{shown}'.", hint=did_you_mean(workflow_id[:64], self.graphs))
+        similar = did_you_mean(workflow_id[:64], self.graphs, or_list=False)
+        hint = "`graticule workflow list` shows those that can be used."
+        return UnknownWorkflow(f"There is no workflow '{shown}'.", hint=f"{similar} {hint}" if similar else hint)
 
 
-def _way_to_mend(problem: Problem) -> str:
-    anew = "Mended files are read by POST /api/v1/workflows/reload."
+def _fix(problem: Problem) -> str | None:
+    if problem.code == NEWER_RELEASE:  # the problem says what to do
+        return None
+    reload = "`graticule workflow reload` reads the files again."
     if problem.code == _DUPLICATE:  # the file by itself is sound
-        return anew
-    return f"`graticule workflow validate {shlex.quote(problem.file)}` shows all that is wrong with it. {anew}"
+        return reload
+    return f"`graticule workflow validate {shlex.quote(problem.file)}` shows all that is wrong with it. {reload}"
+
+
+def _unreadable(name: str, workflow: SharedWorkflow) -> Problem:
+    message = (
+        f"'{name}' was announced by release {workflow.program_version};"
+        f" this process is of release {__version__} and cannot read it."
+    )
+    hint = f"Replace it with release {workflow.program_version}."
+    return Problem("database", None, None, Severity.ERROR, NEWER_RELEASE, message, hint)
 
 
 def shipped_folder() -> Path:
@@ -82,7 +129,14 @@ def load(
             problems.append(_taken(workflow_id, path, places[workflow_id]))
         else:
             graphs[workflow_id], places[workflow_id] = graph, path
-    return WorkflowLibrary(graphs, tuple(problems), places, broken)
+    sources = {name: _source(file, packages) for name, file in places.items()}
+    return WorkflowLibrary(graphs, tuple(problems), places, sources, broken)
+
+
+def _source(file: Path, packages: WorkflowPackages) -> DefinitionSource:
+    if file.parent == shipped_folder():
+        return DefinitionSource.SHIPPED
+    return DefinitionSource.PACKAGE if file.parent in packages.folders else DefinitionSource.FOLDER
 
 
 def compile_file(path: Path, handlers: Mapping[str, KnownHandler]) -> Compiled:

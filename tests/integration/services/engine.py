@@ -3,7 +3,7 @@
 Whatever a test does, at its end the audit trail is held against the rows: see `Bench.check`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -19,7 +19,7 @@ from graticule.dag.compile import KnownHandler, compile_workflow
 from graticule.dag.graph import Graph
 from graticule.dag.replay import replay
 from graticule.dag.state import Policy
-from graticule.repositories.database import Database
+from graticule.repositories.database import Connection, Database
 from graticule.repositories.events import EventRepository
 from graticule.repositories.job_views import JobFilter, JobViews
 from graticule.repositories.jobs import JobRepository
@@ -48,6 +48,9 @@ class Shelf:
     def __init__(self, *texts: str) -> None:
         graphs = [compiled(text) for text in texts]
         self.library = WorkflowLibrary({graph.workflow_id: graph for graph in graphs}, (), {})
+
+    async def learn(self, connection: Connection, ids: Collection[str]) -> None:
+        """Find nothing: nobody announces workflows here."""
 
 
 @cache

@@ -13,6 +13,7 @@ from graticule.core.models.engine import (
     TaskResult,
     Worker,
     Workflow,
+    WorkflowDefinition,
 )
 from graticule.core.models.platform import (
     ApiClient,
@@ -30,6 +31,7 @@ from graticule.core.table import Row
 TABLES: tuple[type[Row], ...] = (
     SchemaDeployment,
     Workflow,
+    WorkflowDefinition,
     Job,
     Node,
     Task,
@@ -74,4 +76,5 @@ __all__ = [
     "TaskResult",
     "Worker",
     "Workflow",
+    "WorkflowDefinition",
 ]

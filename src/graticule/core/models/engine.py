@@ -14,6 +14,7 @@ from graticule.core.models.fields import (
     AssetKey,
     BigInt,
     CreatedAt,
+    ErrorText,
     Identity,
     JobKey,
     JsonObject,
@@ -82,6 +83,7 @@ class EventType(StrEnum):
     NODE_FAILED = "node_failed"  # an attempt, or the node, failed
     NODE_RETRY = "node_retry"  # it is tried again after a while
     NODE_SKIPPED = "node_skipped"  # none of its edges is live
+    NODE_WAITING_FOR_WORKER = "node_waiting_for_worker"  # its task waits in a queue that no live worker serves
     CHECKPOINT_SAVED = "checkpoint_saved"  # the handler saved a phase
     RESULT_IGNORED = "result_ignored"  # a result came for an attempt that is over
     CALLBACK_SENT = "callback_sent"  # a partner's server took it
@@ -128,6 +130,40 @@ class Workflow(Row):
     name: Label
     definition: JsonObject
     created_at: CreatedAt
+
+
+class DefinitionSource(StrEnum):
+    """Where an orchestrator found the file of a workflow."""
+
+    SHIPPED = "shipped"  # part of Graticule
+    PACKAGE = "package"  # of an installed package
+    FOLDER = "folder"  # of a folder of GRATICULE_WORKFLOWS
+
+
+class WorkflowDefinition(Row):
+    """A workflow as an orchestrator announced it to the others; the current one of each id is what new jobs run."""
+
+    table: ClassVar = Table(
+        name="dag_workflow_definitions",
+        primary_key=("workflow_id", "workflow_hash"),
+        indexes=(
+            Index(
+                ("workflow_id",), unique=True, where="superseded_at IS NULL", name="dag_workflow_definitions_current"
+            ),
+        ),
+        grants=granted(orchestrator=FULL),
+    )
+
+    workflow_id: WorkflowKey
+    workflow_hash: WorkflowHashKey
+    definition: JsonObject = Field(description="The compiled graph, without the values that are the default.")
+    source: DefinitionSource
+    file: Path | None = Field(None, description="On the machine of the orchestrator that announced it.")
+    program_version: Name = Field(description="The release of the orchestrator that announced it.")
+    announced_by: OwnerKey
+    reloaded_by: Name | None = Field(None, description="Who asked for the reload that announced it, if it was one.")
+    announced_at: CreatedAt
+    superseded_at: Timestamp | None = Field(None, description="When another became current; null for the current one.")
 
 
 class Job(Row):
@@ -448,6 +484,12 @@ class JobMessage(Row):
             Index(("queue", "priority DESC", "available_at", "message_id"), where="status = 'queued'"),
             Index(("lease_expires_at",), where="status = 'leased'"),
             Index(("queue", "created_at DESC"), where="status = 'dead'"),
+            Index(
+                ("(body ->> 'workflow_id')",),
+                where="status = 'dead' AND starts_with(dead_reason, 'There is no workflow ')",
+                name="dag_job_messages_unknown_workflow",
+                comment="Taken up again once the workflow is known.",
+            ),
         ),
         grants=granted(orchestrator=FULL),
     )
@@ -463,6 +505,9 @@ class JobMessage(Row):
     leased_by: OwnerKey | None = None
     lease_expires_at: Timestamp | None = None
     dead_reason: str | None = None
+    unknown_since: Timestamp | None = Field(
+        None, description="When an orchestrator first found that it does not know the workflow."
+    )
     created_at: CreatedAt
 
 
@@ -511,6 +556,12 @@ class Orchestrator(Row):
     process_id: int
     program_version: Name
     lock_key: BigInt = Field(description="The advisory lock that its session holds; free as soon as the session ends.")
+    workflows: JsonObject = Field(
+        default_factory=dict, description="The workflows of its own files, by id, with the hash of each."
+    )
+    workflow_problems: list[ErrorText] = Field(
+        default_factory=list, description="What keeps files of workflows from being used there; the first of them."
+    )
     started_at: CreatedAt
     heartbeat_at: CreatedAt
     stopped_at: Timestamp | None = None
