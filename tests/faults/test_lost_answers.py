@@ -41,7 +41,7 @@ OF_ORCHESTRATOR = (
     *(Commit.SUBMIT, Commit.CANCEL, Commit.RESUME, Commit.REPORT, Commit.DEAD_LETTERS),
     *(Commit.STEP, Commit.LARGE_STEP, Commit.TAKE_MESSAGES, Commit.MAKE_JOBS, Commit.SET_ASIDE),
     *(Commit.GIVE_MESSAGES_BACK, Commit.JOIN, Commit.BEAT, Commit.TAKE_OVER, Commit.HAND_OVER),
-    *(Commit.REAP_TASKS, Commit.REAP_MESSAGES),
+    *(Commit.SHARE_WORKFLOWS, Commit.REAP_TASKS, Commit.REAP_MESSAGES),
 )
 OF_WORKER = (
     *(Commit.CLAIM, Commit.RENEW, Commit.ABANDON, Commit.FINISH, Commit.RUNNING, Commit.CHECKPOINT),

@@ -401,6 +401,7 @@ WAYS: Final = (
     Reached(Commit.GIVE_MESSAGES_BACK, cut_off_message),
     Reached(Commit.JOIN, start),
     Reached(Commit.BEAT, start),
+    Reached(Commit.SHARE_WORKFLOWS, start),
     Reached(Commit.TAKE_OVER, orphan),
     Reached(Commit.HAND_OVER, stop_with_job),
     Reached(Commit.CLAIM_CALLBACKS, try_callback),
@@ -431,7 +432,8 @@ NOT_OF_QUEUES: Final = frozenset(
             Commit.CHANGE_ASSET,
         ),
         *(Commit.CLAIM_CALLBACKS, Commit.RECORD_CALLBACK, Commit.REDELIVER),
-        *(Commit.JOIN, Commit.BEAT, Commit.WORKER_BEAT, Commit.WORKER_STOP, Commit.PRUNE),
+        *(Commit.JOIN, Commit.BEAT, Commit.SHARE_WORKFLOWS),
+        *(Commit.WORKER_BEAT, Commit.WORKER_STOP, Commit.PRUNE),
     }
 )
 OVER_BROKER: Final = (

@@ -113,7 +113,8 @@ class Intake:
         if waited < timedelta(seconds=self._unknown_seconds):
             self._unknown.append(message)
         else:
-            await self._set_aside(message, f"{error.message} No orchestrator knew it for {self._unknown_seconds:g} s.")
+            for_how_long = f" No orchestrator knew it for {waited.total_seconds():.0f} s." if waited else ""
+            await self._set_aside(message, f"{error.message}{for_how_long}")
 
     async def _leave_unknown(self) -> None:
         if self._unknown:

@@ -69,9 +69,10 @@ class MessageRepository(Repository[JobMessage]):
         given = {"owner_id": owner_id, "queue": queue, "limit": limit, "lease_seconds": lease_seconds}
         return await self._all("claim_dead_messages", {**given, "workflows": list(workflows)})
 
-    async def leave(self, owner_id: OwnerId, message_ids: Collection[str]) -> None:
-        """Give messages back to those who may know their workflows."""
-        await self._rows("leave_messages", {"owner_id": owner_id, "message_ids": list(message_ids)})
+    async def leave(self, owner_id: OwnerId, message_ids: Collection[str]) -> int:
+        """Leave messages to those who may know their workflows; return how many were held."""
+        (row,) = await self._rows("leave_messages", {"owner_id": owner_id, "message_ids": list(message_ids)})
+        return int(row["messages"])
 
     async def count_waiting(self, queue: str, bound: int) -> int:
         """Tell how many messages of a queue could be claimed, counted up to a bound."""

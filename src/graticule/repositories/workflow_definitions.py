@@ -54,11 +54,9 @@ class WorkflowDefinitionRepository(Repository[WorkflowDefinition]):
             rows = await (await self._connection.execute(self.queries["definition_keys"])).fetchall()
         return [DefinitionKey.model_validate(row) for row in rows]
 
-    async def current(
-        self, known: Collection[str] = (), *, ids: Collection[str] | None = None
-    ) -> list[WorkflowDefinition]:
-        """Return the current definitions (of some workflows only, with `ids`) except those whose hash is known."""
-        return await self._all("current_definitions", {"known": list(known), "ids": None if ids is None else list(ids)})
+    async def current(self, ids: Collection[str] | None = None) -> list[WorkflowDefinition]:
+        """Return the current definitions, of all workflows or of some."""
+        return await self._all("current_definitions", {"ids": None if ids is None else list(ids)})
 
     async def announce(self, definition: WorkflowDefinition) -> None:
         """Make a definition the current one of its workflow."""

@@ -10,9 +10,8 @@ SELECT workflow_id, workflow_hash, superseded_at IS NULL AS is_current, source, 
 FROM dagapp.dag_workflow_definitions;
 
 -- name: current_definitions
--- Without the contents that the caller has.
 SELECT * FROM dagapp.dag_workflow_definitions
-WHERE superseded_at IS NULL AND workflow_hash <> ALL (%(known)s) AND (%(ids)s::text[] IS NULL OR workflow_id = ANY (%(ids)s));
+WHERE superseded_at IS NULL AND (%(ids)s::text[] IS NULL OR workflow_id = ANY (%(ids)s));
 
 -- name: supersede_definition
 UPDATE dagapp.dag_workflow_definitions SET superseded_at = %(now)s

@@ -103,7 +103,6 @@ async def test_a_message_keeps_all_that_it_says(new_instance: NewInstance) -> No
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "unknown workflow": ({"workflow_id": "nowhere", "input_params": {}}, "There is no workflow 'nowhere'"),
     "missing input": ({"workflow_id": "flow"}, "'n' is required"),
     "wrong type": ({"workflow_id": "flow", "input_params": {"n": "x"}}, "'n' must be an integer"),
     "unknown input": ({"workflow_id": "flow", "input_params": {"n": 1, "m": 2}}, "'m' is not an input"),
@@ -127,6 +126,51 @@ async def test_what_can_never_be_a_job_is_set_aside_with_the_reason(new_instance
     assert dead.status is MessageStatus.DEAD
     assert reason in (dead.dead_reason or "")
     assert len(await jobs(instance)) == 2
+
+
+async def test_a_message_for_an_unknown_workflow_is_left_to_those_who_know_it(new_instance: NewInstance) -> None:
+    ignorant, knowing = new_instance(), new_instance(FLOW)
+    for number in range(20):
+        await send(ignorant, f"m{number}")
+    await intake(ignorant).take()
+    left = [await message(ignorant, f"m{number}") for number in range(20)]
+    assert {(each.status, each.delivery_count, each.unknown_since is None) for each in left} == {
+        (MessageStatus.QUEUED, 0, False)
+    }
+    await intake(knowing).take()
+    assert {job.owner_id for job in await jobs(ignorant)} == {knowing.owner_id}
+    assert len(await jobs(ignorant)) == 20
+
+
+async def test_a_message_whose_workflow_stays_unknown_is_set_aside_in_the_end(new_instance: NewInstance) -> None:
+    instance = new_instance(FLOW, unknown_workflow_seconds=100)
+    await send(instance, "m", {"workflow_id": "nowhere"})
+    await intake(instance).take()
+    await instance.execute("UPDATE dagapp.dag_job_messages SET unknown_since = unknown_since - interval '90 seconds'")
+    await intake(instance).take()
+    assert (await message(instance, "m")).status is MessageStatus.QUEUED
+    await instance.execute("UPDATE dagapp.dag_job_messages SET unknown_since = unknown_since - interval '10 seconds'")
+    await intake(instance).take()
+    dead = await message(instance, "m")
+    assert (dead.status, dead.delivery_count) == (MessageStatus.DEAD, 1)
+    assert "There is no workflow 'nowhere'. No orchestrator knew it for 10" in (dead.dead_reason or "")
+
+
+async def test_a_dead_letter_becomes_a_job_once_its_workflow_is_known(new_instance: NewInstance) -> None:
+    """As an older release leaves it, which sets aside what it does not know."""
+    ignorant, knowing = new_instance(unknown_workflow_seconds=0), new_instance(FLOW)
+    for name in ("recent", "old", "other reason"):
+        await send(ignorant, name)
+    await intake(ignorant).take()
+    await ignorant.execute(
+        "UPDATE dagapp.dag_job_messages SET created_at = created_at - interval '2 days' WHERE message_id = 'old'"
+    )
+    await ignorant.execute("UPDATE dagapp.dag_job_messages SET dead_reason = 'x' WHERE message_id = 'other reason'")
+    await intake(knowing).take()
+    assert len(await jobs(ignorant)) == 1
+    assert (await message(ignorant, "recent")).status is MessageStatus.DONE
+    assert (await message(ignorant, "old")).status is MessageStatus.DEAD
+    assert (await message(ignorant, "other reason")).status is MessageStatus.DEAD
 
 
 async def test_an_instance_that_has_enough_leaves_messages_for_the_others(new_instance: NewInstance) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any, Final, LiteralString
 
 from tests.integration.locks import waiting_for_a_lock
@@ -81,6 +82,19 @@ async def _message(connection: Connection, **changes: Any) -> None:
     await MessageRepository(connection).insert(rows.message(MESSAGE, **changes))
 
 
+async def _unknown_workflow(connection: Connection) -> None:
+    """Put a message there that was set aside lately because nobody knew its workflow."""
+    reason = "There is no workflow 'flow'."
+    await _message(
+        connection,
+        body={"workflow_id": "flow"},
+        status="dead",
+        dead_reason=reason,
+        delivery_count=1,
+        created_at=datetime.now(UTC),
+    )
+
+
 async def _workflow(connection: Connection) -> None:
     await WorkflowRepository(connection).insert(rows.workflow())
     await _instance(connection)
@@ -116,6 +130,7 @@ STARTS: Final[dict[str, Callable[[Connection], Awaitable[None]]]] = {
     "held message": _with(_message, leased_by=OWNER, **OVERDUE),
     "message in its last delivery": _with(_message, leased_by=OWNER, max_deliveries=1, **OVERDUE),
     "dead message": _with(_message, status="dead", dead_reason="why", delivery_count=1),
+    "message of an unknown workflow": _unknown_workflow,
     "worker": _worker_row,
 }
 

@@ -186,6 +186,11 @@ def _instances(session: Session) -> OrchestratorRepository:
 
 MESSAGE_MOVES: Final[dict[str, Move]] = {
     "claim": _one("claim_messages", lambda s: s.messages.claim(OwnerId(s.name), "orchestrator-jobs", 9, 60)),
+    "claim dead": _one(
+        "claim_dead_messages",
+        lambda s: s.messages.claim_dead(OwnerId(s.name), "orchestrator-jobs", 9, 60, workflows=["flow"]),
+    ),
+    "leave": _one("leave_messages", lambda s: s.messages.leave(OWNER, [MESSAGE])),
     "complete": _one("complete_message", lambda s: s.messages.complete(LEASED_MESSAGE)),
     "abandon": _one("abandon_message", lambda s: s.messages.abandon(LEASED_MESSAGE, "why")),
     "give all": _one("abandon_messages_of", lambda s: s.messages.abandon_all(OWNER)),

@@ -27,8 +27,9 @@ from graticule.core.models import (
     TaskResult,
     Worker,
     Workflow,
+    WorkflowDefinition,
 )
-from graticule.core.models.engine import EventType, JobPurpose, NodeType
+from graticule.core.models.engine import DefinitionSource, EventType, JobPurpose, NodeType
 from graticule.core.models.platform import ClientRole, DataType, UrlMode
 from graticule.core.states import (
     ApprovalState,
@@ -63,6 +64,13 @@ NESTED: dict[str, Any] = {
 def workflow(**changes: Any) -> Workflow:
     values = {"workflow_hash": HASH, "workflow_id": "flow", "version": "1", "name": "Flow", "definition": {}}
     return Workflow(**{**values, "created_at": NOW, **changes})
+
+
+def workflow_definition(**changes: Any) -> WorkflowDefinition:
+    values = {"workflow_id": "flow", "workflow_hash": HASH, "definition": {}, "source": DefinitionSource.FOLDER}
+    return WorkflowDefinition(
+        **{**values, "program_version": "1", "announced_by": OWNER, "announced_at": NOW, **changes}
+    )
 
 
 def job(job_id: str = "job", **changes: Any) -> Job:
@@ -148,6 +156,16 @@ def _rich_engine() -> list[Row]:
             name=NASTY,
             definition=NESTED,
             created_at=ELSEWHERE,
+        ),
+        workflow_definition(
+            workflow_id=WorkflowId("w" * 64),
+            definition=NESTED,
+            source=DefinitionSource.PACKAGE,
+            file="/srv/ü.yaml",
+            program_version="1.2.3+ü",
+            reloaded_by=NASTY[:128],
+            announced_at=ELSEWHERE,
+            superseded_at=LATER,
         ),
         Job(
             job_id=JobId("jöb '1'"),
@@ -275,7 +293,15 @@ def _rich_queue() -> list[Row]:
             reported_at=ELSEWHERE,
             processed_at=LATER,
         ),
-        message(body=NESTED, priority=9, max_deliveries=1, delivery_count=1, dead_reason=NASTY, **lease),
+        message(
+            body=NESTED,
+            priority=9,
+            max_deliveries=1,
+            delivery_count=1,
+            dead_reason=NASTY,
+            unknown_since=LATER,
+            **lease,
+        ),
         callback(
             job_id="jöb '1'",
             payload=NESTED,

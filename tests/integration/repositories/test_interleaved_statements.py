@@ -582,6 +582,7 @@ PAIRS: Final[list[Pair]] = [
             set aside | moved   | dead #1
             reap      | moved   | queued #1
             requeue   | nothing | overdue by owner #1
+            leave     | moved   | queued #0
         """,
         pairs="""
             complete  | complete  | waits | nothing | done #1
@@ -596,6 +597,10 @@ PAIRS: Final[list[Pair]] = [
             set aside | complete  | waits | nothing | dead #1
             set aside | reap      | skips | nothing | dead #1
             set aside | requeue   | skips | nothing | dead #1
+            leave     | leave     | waits | nothing | queued #0
+            leave     | complete  | waits | nothing | queued #0
+            leave     | claim     | skips | nothing | queued #0
+            reap      | leave     | waits | nothing | queued #1
             reap      | reap      | skips | nothing | queued #1
             reap      | complete  | waits | nothing | queued #1
             reap      | abandon   | waits | nothing | queued #1
@@ -639,6 +644,20 @@ PAIRS: Final[list[Pair]] = [
             requeue | claim   | skips | nothing | queued #0
             discard | discard | waits | nothing | withdrawn #1
             discard | requeue | waits | nothing | withdrawn #1
+        """,
+        moves=MESSAGE_MOVES,
+    ),
+    *rivalry(
+        "message of an unknown workflow",
+        MESSAGE_ROW,
+        alone="""
+            claim dead | moved | leased by second #1
+            requeue    | moved | queued #0
+        """,
+        pairs="""
+            claim dead | claim dead | skips | nothing | leased by first #1
+            claim dead | requeue    | waits | nothing | leased by first #1
+            requeue    | claim dead | skips | nothing | queued #0
         """,
         moves=MESSAGE_MOVES,
     ),

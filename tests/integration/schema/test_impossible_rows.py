@@ -78,6 +78,7 @@ SOUND: list[Row] = [
     DEPLOYMENT,
     PLATFORM,
     rows.workflow(),
+    rows.workflow_definition(),
     rows.asset(short_id=SHORT_ID),
     ONE_APPROVED,
     rows.version(1),
@@ -114,6 +115,8 @@ SECOND_ASSET = rows.asset("a" * 32)
 # The constraint, and rows that only it forbids.
 FORBIDDEN: dict[str, list[Row]] = {
     "dag_workflows_pkey": [rows.workflow(name="other")],
+    "dag_workflow_definitions_pkey": [rows.workflow_definition(superseded_at=NOW)],
+    "dag_workflow_definitions_current": [rows.workflow_definition(workflow_hash="cd" * 32)],
     "dag_jobs_pkey": [rows.job()],
     "dag_jobs_workflow_hash_fkey": [changed(LIVE, workflow_hash="f" * 64)],
     "dag_jobs_asset_id_version_ordinal_fkey": [changed(LIVE, asset_id=ASSET, version_ordinal=99, purpose="process")],
