@@ -36,6 +36,16 @@ TIMINGS: Final = {
     "GRATICULE_ORPHAN_THRESHOLD_SECONDS": "10",
     "GRATICULE_ORCHESTRATOR_POLL_INTERVAL": "0.5",
 }
+SEND_MANY: LiteralString = """
+    WITH sent AS (
+        INSERT INTO dagapp.dag_job_messages (message_id, queue, body)
+        SELECT 'many-' || number, %s,
+               jsonb_build_object('workflow_id', %s::text, 'input_params', jsonb_build_object('number', number))
+        FROM generate_series(1, %s) AS number
+        RETURNING queue
+    )
+    SELECT pg_notify('graticule_queue_' || md5(queue), '') FROM (SELECT DISTINCT queue FROM sent) AS of_queue
+"""
 WITH_STATUS: LiteralString = "SELECT count(*) FROM dagapp.dag_jobs WHERE status::text = %s AND job_id = ANY (%s)"
 OWNER: LiteralString = "SELECT owner_id FROM dagapp.dag_orchestrators WHERE process_id = %s"
 ROLES: Final = {"orchestrator": DatabaseRole.ORCHESTRATOR, "worker": DatabaseRole.WORKER}
@@ -117,11 +127,11 @@ class Installation:
         )
         return self._started(Instance(program, port))
 
-    def start_new(self, command: str, *arguments: str) -> Instance:
+    def start_new(self, command: str, *arguments: str, **environment: str) -> Instance:
         """Start an orchestrator or a worker of the present tree."""
         port = free_ports()
         log = self.folder / f"new-{len(self.instances)}.log"
-        orders = Orders((command, "--port", str(port), *arguments), log, self._environment(command))
+        orders = Orders((command, "--port", str(port), *arguments), log, self._environment(command) | environment)
         return self._started(Instance(Member(orders), port))
 
     def migrate(self) -> None:
@@ -171,6 +181,10 @@ class Installation:
         now = datetime.now(UTC)
         asyncio.run(self._send(JobMessage(message_id=key, queue=QUEUE, body=body, available_at=now, created_at=now)))
         self.submitted.append(SubmittedJob(key, workflow_id))
+
+    def send_many(self, count: int, workflow_id: str) -> None:
+        """Ask for many jobs by message, each with a number of its own."""
+        self.query(SEND_MANY, QUEUE, workflow_id, count)
 
     async def _send(self, message: JobMessage) -> None:
         role = DatabaseRole.ORCHESTRATOR
