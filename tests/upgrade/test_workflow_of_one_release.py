@@ -1,6 +1,5 @@
 """A workflow that one of two orchestrators knows: none of a thousand messages for it is lost, whoever takes it."""
 
-from pathlib import Path
 from typing import Final, LiteralString
 
 from tests.upgrade.installation import Installation, Instance

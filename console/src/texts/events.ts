@@ -185,6 +185,8 @@ export const events: Record<Event['event_type'], Sentence> = {
   node_failed: nodeFailed,
   node_retry: nodeRetry,
   node_skipped: (told) => `${told.node} was skipped`,
+  node_waiting_for_worker: (told) =>
+    `${told.node} waits for a worker of the queue ${told.text('queue') ?? ''}: ${told.text('command') ?? ''}`,
   checkpoint_saved: (told) => `${told.node} saved the phase ${told.text('phase') ?? ''}`.trimEnd(),
   result_ignored: (told) => `A late result of ${told.node} was ignored${because(told.text('reason'))}`,
   callback_sent: callbackSent,

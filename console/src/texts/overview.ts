@@ -77,7 +77,7 @@ export const overview = {
     target: (name: string) => `${name} does not answer`,
     noOrchestrator: 'No orchestrator is alive: jobs do not go on',
     noWorker: 'No worker is alive: tasks wait',
-    unmanned: (queue: string) => `waiting on ${queue}, which no worker serves`,
+    unmanned: (queue: string) => `waiting on ${queue}, which no worker serves: graticule worker --queues ${queue}`,
     failedVersions: (number: string) => noun(number, 'version failed', 'versions failed'),
     failedCopies: (number: string) =>
       noun(number, 'export or withdrawal failed', 'exports or withdrawals failed'),

@@ -54,6 +54,7 @@ from graticule.services.staged_jobs import StagedJobs
 from graticule.services.statistics import StatisticsService
 from graticule.services.submission_checks import SubmissionChecks
 from graticule.services.submissions import SubmissionService
+from graticule.services.unserved_queues import QueueWarnings
 from graticule.storage.disk_space import orchestrator_disks
 from graticule.storage.options import StorageOptions
 from graticule.storage.place import storage_of
@@ -150,6 +151,7 @@ def _add_services(app: FastAPI, settings: Settings, database_url: str) -> None:
     app.state.dead_letters = DeadLetterService(database)
     app.state.deliveries = DeliveryService(database, settings)
     app.state.statistics = StatisticsService(database, threshold_seconds=settings.orphan_threshold_seconds)
+    app.state.queue_warnings = QueueWarnings(database, threshold_seconds=settings.orphan_threshold_seconds)
     app.state.platform_statistics = PlatformStatistics(database)
     app.state.platforms = PlatformService(database, StorageOptions.of(settings))
     app.state.metadata = LayerMetadataService(database)

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from graticule.api.access import Operator, OperatorOnly
 from graticule.api.diagrams import MERMAID, GraphFormat, diagram
-from graticule.api.services import Jobs, Reader
+from graticule.api.services import Jobs, Reader, Warnings
 from graticule.core.errors import InvalidInput
 from graticule.core.ids import NodeId
 from graticule.core.models import Event, Job
@@ -21,7 +21,7 @@ from graticule.http.paging import Cursor, Cursors, Limit, Page
 from graticule.http.problems import problem_responses
 from graticule.repositories.job_views import JobListItem, NodeListItem
 from graticule.services.job_reading import JobDetail, NodeDetail, Timeline
-from graticule.services.jobs import Submission
+from graticule.services.jobs import Submission, SubmissionReceipt
 
 router = APIRouter(
     prefix="/api/v1/jobs",
@@ -36,9 +36,13 @@ IdempotencyKey = Annotated[
 Resubmit = Annotated[bool, Query(description="Resume the job that is found, if it has failed.")]
 After = Annotated[int, Query(ge=0, lt=2**63, description="Only events with a greater id.")]
 
+
 _CHILDREN: Cursors[int] = Cursors(int)
 _EVENTS: Cursors[int] = Cursors(int)
-_SUBMITTED = {200: {"model": Job, "description": "The job was there already."}, **problem_responses(404, 409, 413)}
+_SUBMITTED = {
+    200: {"model": SubmissionReceipt, "description": "The job was there already."},
+    **problem_responses(404, 409, 413),
+}
 _NO_SUCH_JOB = problem_responses(404)
 
 
@@ -54,17 +58,19 @@ class Retry(BaseModel):
 async def submit(
     submission: Submission,
     service: Jobs,
+    warnings: Warnings,
     operator: Operator,
     response: Response,
     *,
     resubmit: Resubmit = False,
     idempotency_key: IdempotencyKey = None,
-) -> Job:
+) -> SubmissionReceipt:
     """Submit a job; 200 when an earlier submission with the same key, or the same inputs, has made it."""
     submitted = await service.submit(_with_key(submission, idempotency_key), resubmit=resubmit, actor=operator)
     response.status_code = 201 if submitted.created else 200
     response.headers["Location"] = f"{router.prefix}/{submitted.job.job_id}"
-    return submitted.job
+    about = [] if submitted.job.ended_at else await warnings.about(submitted.queues)
+    return SubmissionReceipt(**dict(submitted.job), warnings=about)
 
 
 def _with_key(submission: Submission, key: str | None) -> Submission:

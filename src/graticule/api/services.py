@@ -24,10 +24,12 @@ from graticule.services.reviews import ReviewService
 from graticule.services.staged_jobs import StagedJobs
 from graticule.services.statistics import StatisticsService
 from graticule.services.submissions import SubmissionService
+from graticule.services.unserved_queues import QueueWarnings
 from graticule.services.workflow_sharing import WorkflowSharing as SharingOfWorkflows
 from graticule.services.workflows import Workflows as WorkflowsInUse
 
 Jobs = Annotated[JobService, Depends(part("jobs"))]
+Warnings = Annotated[QueueWarnings, Depends(part("queue_warnings"))]
 Reader = Annotated[JobReader, Depends(part("job_reader"))]
 Staged = Annotated[StagedJobs, Depends(part("staged_jobs"))]
 Workflows = Annotated[WorkflowsInUse, Depends(part("workflows"))]

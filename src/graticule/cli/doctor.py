@@ -32,9 +32,20 @@ def doctor(
         install_packages(packages, say)
         findings = examine(load_settings(), port=port)
         done(f"Installed {', '.join(packages)}.")
+    findings += _queue_findings()
     _show(findings, quiet)
     if any(finding.required and not finding.ok for finding in findings):
         raise typer.Exit(1)
+
+
+def _queue_findings() -> "list[Finding]":
+    """Look at what runs in the data folder, if anything does: do tasks wait for a worker that is not there?"""
+    from graticule.cli.unserved_queues import queues_of_server, unserved_queue
+    from graticule.embedded.machine import Finding
+
+    queues = queues_of_server(None)
+    unserved = [queue for queue in queues or () if queue.unserved]
+    return [Finding(f"queue {each.queue}", ok=False, detail=unserved_queue(each), required=False) for each in unserved]
 
 
 def _show(findings: "list[Finding]", quiet: bool) -> None:

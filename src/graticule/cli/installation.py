@@ -213,6 +213,14 @@ def admin_key(settings: Settings, home: Path) -> AdminKey:
     return AdminKey(path, kept_secret(None, path), is_new=is_new)
 
 
+def with_kept_admin_key(settings: Settings) -> Settings:
+    """Accept the admin key of the data folder, as the commands do, unless another one is set."""
+    path = absolute_home(settings) / "admin.key"
+    if settings.admin_key is not None or not path.exists():
+        return settings
+    return settings.model_copy(update={"admin_key": SecretStr(kept_secret(None, path))})
+
+
 def kept_secret(given: SecretStr | None, path: Path) -> str:
     """Give a secret: the one that is set, or the data folder's, which is made on the first start."""
     if given is not None:

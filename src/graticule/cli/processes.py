@@ -28,8 +28,9 @@ def orchestrator(host: Host = "127.0.0.1", port: Port = ORCHESTRATOR_PORT) -> No
     """Run an orchestrator: the API with write authority, and the loop that advances jobs."""
     from graticule.api.app import create_api
     from graticule.cli.connection import owner_url, process_url
+    from graticule.cli.installation import with_kept_admin_key
 
-    settings = begin(RunMode.ORCHESTRATOR)
+    settings = with_kept_admin_key(begin(RunMode.ORCHESTRATOR))
     url = process_url(settings, DatabaseRole.ORCHESTRATOR)
     run(create_api(settings, url, owner_url(settings)), settings, host, port)
 

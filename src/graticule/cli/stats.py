@@ -15,7 +15,7 @@ from graticule.cli.asking import (
     page_size,
     print_models,
 )
-from graticule.cli.console import out, print_columns, say
+from graticule.cli.console import out, print_columns, say, warn
 from graticule.cli.refs import RefOption, read_refs, told_refs
 from graticule.core.errors import InvalidInput
 
@@ -60,15 +60,19 @@ def stuck(
     server: ServerAddress = None,
     as_json: AsJson = False,
 ) -> None:
-    """List versions that have been processing for over an hour, longest first."""
+    """List versions that have been processing for over an hour, longest first, and queues without a worker."""
     from graticule.cli.job_picture import told_seconds
+    from graticule.cli.unserved_queues import unserved_queue
     from graticule.client import calls
 
     found = ask_all(server, calls.list_stuck(minutes=minutes, limit=page_size(limit)), limit)
+    unserved = [queue for queue in ask(server, calls.list_queues()).items if queue.unserved]
+    for queue in unserved:
+        warn(unserved_queue(queue))
     if as_json:
         print_models(found)
     elif not found:
-        say("Nothing is stuck.")
+        say("No version is stuck." if unserved else "Nothing is stuck.")
     else:
         heads = (*VERSION, "for", "job")
         print_columns(heads, [(*_version(each), told_seconds(each.seconds), _job(each)) for each in found])

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from graticule.cli.asked import asked
-from graticule.cli.console import done, out, say
+from graticule.cli.console import done, out, say, warn
 from graticule.cli.inputs import read_inputs_file, split_pairs, typed_inputs
 from graticule.client import AsyncClient, Document, calls, document
 from graticule.core.states import JobStatus
@@ -41,6 +41,8 @@ async def submit_job(client: AsyncClient, wanted: Wanted, *, watch: bool, as_jso
     if not created:
         go_on = " --resubmit lets it go on." if job["status"] == JobStatus.FAILED else ""
         say(f"An earlier submission made this job already; it is {job['status']}.{go_on}")
+    for warning in job.get("warnings", ()):
+        warn(warning)
     if watch:
         job = await _watched(client, job, as_json)
     _tell(job, watch=watch, as_json=as_json)

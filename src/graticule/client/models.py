@@ -35,6 +35,10 @@ class WorkflowSummary(BaseModel):
     inputs: dict[str, InputSpec]
     workflow_hash: str
     file: str | None
+    source: str | None = None
+    announced_by: str | None = None
+    announced_at: datetime | None = None
+    reloaded_by: str | None = None
 
 
 class WorkflowDetail(WorkflowSummary):
@@ -43,10 +47,19 @@ class WorkflowDetail(WorkflowSummary):
     graph: JsonObject
 
 
+class InstanceProblems(BaseModel):
+    """What is wrong with the files of another orchestrator."""
+
+    owner_id: str
+    hostname: str
+    problems: list[str]
+
+
 class WorkflowPage(Page[WorkflowSummary]):
     """The workflows, and the problems of files: those with an error did not load."""
 
     problems: list[Problem]
+    other_problems: list[InstanceProblems] = Field(default_factory=list)
 
 
 class Validation(BaseModel):

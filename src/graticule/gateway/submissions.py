@@ -16,7 +16,7 @@ from graticule.gateway.forwarding import PRINTABLE, Forward, ForwardedProblem, F
 from graticule.http.callers import CallerWhoOperates
 from graticule.http.problems import Problem, invalid_input, problem_of, problem_responses
 from graticule.logs import get_logger
-from graticule.services.jobs import Submission
+from graticule.services.jobs import Submission, SubmissionReceipt
 
 JOBS: Final = "/api/v1/jobs"
 MOST_IN_A_BATCH: Final = 100
@@ -74,7 +74,10 @@ class BatchReport(BaseModel):
 @router.post(
     "/submit",
     status_code=201,
-    responses={200: {"model": Job, "description": "The job was there already."}, **problem_responses(404, 409)},
+    responses={
+        200: {"model": SubmissionReceipt, "description": "The job was there already."},
+        **problem_responses(404, 409),
+    },
 )
 async def submit_job(
     submission: Submission,
@@ -84,13 +87,13 @@ async def submit_job(
     *,
     resubmit: Resubmit = False,
     idempotency_key: IdempotencyKey = None,
-) -> Job:
+) -> SubmissionReceipt:
     """Submit a job; 200 when an earlier submission with the same key, or the same inputs, has made it."""
     headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
     params = {"resubmit": "true"} if resubmit else None
     answer = await forward.ask("POST", JOBS, caller=caller, body=submission, params=params, headers=headers)
     response.status_code = answer.status_code
-    job = parsed(answer, Job)
+    job = parsed(answer, SubmissionReceipt)
     response.headers["Location"] = f"/api/status/job/{job.job_id}"
     return job
 

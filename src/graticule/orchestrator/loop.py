@@ -29,12 +29,14 @@ from graticule.services.jobs import JobService
 from graticule.services.readiness import ReadinessService
 from graticule.services.step_reading import Wake
 from graticule.services.steps import StepService
+from graticule.services.unserved_queues import WaitingNodes
 from graticule.services.workflow_sharing import WorkflowSharing
 
 _log = get_logger(__name__)
 JOBS_PER_STEP: Final = 50
 STEPS_AT_ONCE: Final = 2  # while one waits for the database, the other decides
 REAP_EVERY_SECONDS: Final = 2.0
+NOTE_WAITING_EVERY_SECONDS: Final = 15.0
 LATE_RESULT_SECONDS: Final = 1.0  # longer than it takes to write results
 
 
@@ -87,6 +89,9 @@ class OrchestratorLoop:
         self._look = asyncio.Event()
         self._orphans_wait = asyncio.Event()
         self._told_of_death = False
+        self._waiting_nodes = WaitingNodes(
+            database, steps.owner_id, threshold_seconds=settings.orphan_threshold_seconds
+        )
         self._readiness = ReadinessService(database)
 
     @asynccontextmanager
@@ -109,6 +114,7 @@ class OrchestratorLoop:
             self._share_workflows,
             self._beat,
             self._recover,
+            self._note_waiting,
             self._reap,
         ]
 
@@ -279,6 +285,12 @@ class OrchestratorLoop:
             await self._look_around()
             # A result that was being written meanwhile is announced to the former owner only.
             asyncio.get_running_loop().call_later(LATE_RESULT_SECONDS, self._look.set)
+
+    async def _note_waiting(self) -> None:
+        """Write into the history of jobs that their nodes wait for a worker that is not there."""
+        while True:
+            await asyncio.sleep(NOTE_WAITING_EVERY_SECONDS)
+            await self._waiting_nodes.note()
 
     async def _reap(self) -> None:
         """Give what silent workers and orchestrators hold to others, whoever owns the jobs."""

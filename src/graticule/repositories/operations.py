@@ -34,6 +34,7 @@ class Queue(BaseModel):
     leased: int = Field(description="In the hands of a worker.")
     dead: int
     workers: int = Field(description="Live workers that serve this queue.")
+    unserved: int = Field(0, description="Tasks that wait although no live worker serves this queue.")
     oldest_seconds: float | None = Field(description="How long the oldest has been waiting for a worker.")
 
 

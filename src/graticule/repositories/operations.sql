@@ -2,30 +2,33 @@
 -- a bounded stretch of one, never all that ever was.
 
 -- name: queues_now
+-- Messages that ask for jobs wait for orchestrators, and not for workers.
 SELECT queue,
        sum(queued)::bigint AS queued, sum(delayed)::bigint AS delayed, sum(leased)::bigint AS leased,
        sum(dead)::bigint AS dead, sum(workers)::bigint AS workers,
+       CASE WHEN sum(workers) = 0 THEN sum(tasks) ELSE 0 END::bigint AS unserved,
        extract(epoch FROM now() - min(oldest))::float8 AS oldest_seconds
 FROM (
     SELECT queue, count(*) FILTER (WHERE available_at <= now()) AS queued,
            count(*) FILTER (WHERE available_at > now()) AS delayed, 0 AS leased, 0 AS dead, 0 AS workers,
+           count(*) FILTER (WHERE available_at <= now()) AS tasks,
            min(available_at) FILTER (WHERE available_at <= now()) AS oldest
     FROM dagapp.dag_tasks WHERE status = 'queued' GROUP BY queue
     UNION ALL
     SELECT queue, count(*) FILTER (WHERE available_at <= now()),
-           count(*) FILTER (WHERE available_at > now()), 0, 0, 0,
+           count(*) FILTER (WHERE available_at > now()), 0, 0, 0, 0,
            min(available_at) FILTER (WHERE available_at <= now())
     FROM dagapp.dag_job_messages WHERE status = 'queued' GROUP BY queue
     UNION ALL
-    SELECT queue, 0, 0, count(*), 0, 0, NULL FROM dagapp.dag_tasks WHERE status = 'leased' GROUP BY queue
+    SELECT queue, 0, 0, count(*), 0, 0, 0, NULL FROM dagapp.dag_tasks WHERE status = 'leased' GROUP BY queue
     UNION ALL
-    SELECT queue, 0, 0, count(*), 0, 0, NULL FROM dagapp.dag_job_messages WHERE status = 'leased' GROUP BY queue
+    SELECT queue, 0, 0, count(*), 0, 0, 0, NULL FROM dagapp.dag_job_messages WHERE status = 'leased' GROUP BY queue
     UNION ALL
-    SELECT queue, 0, 0, 0, count(*), 0, NULL FROM dagapp.dag_tasks WHERE status = 'dead' GROUP BY queue
+    SELECT queue, 0, 0, 0, count(*), 0, 0, NULL FROM dagapp.dag_tasks WHERE status = 'dead' GROUP BY queue
     UNION ALL
-    SELECT queue, 0, 0, 0, count(*), 0, NULL FROM dagapp.dag_job_messages WHERE status = 'dead' GROUP BY queue
+    SELECT queue, 0, 0, 0, count(*), 0, 0, NULL FROM dagapp.dag_job_messages WHERE status = 'dead' GROUP BY queue
     UNION ALL
-    SELECT queue, 0, 0, 0, 0, count(*), NULL
+    SELECT queue, 0, 0, 0, 0, count(*), 0, NULL
     FROM dagapp.dag_workers CROSS JOIN unnest(queues) AS served (queue)
     WHERE stopped_at IS NULL AND heartbeat_at > now() - %(threshold)s * interval '1 second'
     GROUP BY queue

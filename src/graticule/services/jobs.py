@@ -3,7 +3,7 @@
 import secrets
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, Final
@@ -34,6 +34,7 @@ from graticule.services.step_reading import Wake
 from graticule.services.step_traces import begun_step, end_steps, trace_of_new_job
 from graticule.services.step_writing import write_decisions
 from graticule.services.steps import StepService
+from graticule.services.unserved_queues import queues_of
 from graticule.services.workflows import Workflows
 
 MOST_AT_ONCE: Final = 100  # submissions in one transaction
@@ -62,12 +63,21 @@ class Submission(BaseModel):
         return translate_fields(data, JOB_FIELDS)
 
 
+class SubmissionReceipt(Job):
+    """The job of a submission, and what may keep it from going on."""
+
+    warnings: list[str] = Field(
+        default_factory=list, description="One sentence for each queue of the workflow that no live worker serves now."
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class SubmittedJob:
     """The job of a submission; `created` is False when an earlier one had made it."""
 
     job: Job
     created: bool
+    queues: frozenset[str] = frozenset()  # that the job sends tasks to
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +122,12 @@ class JobService:
         With `resubmit`, a job that is found and failed is resumed.
         """
         await self.learn_workflows([submission.workflow_id])
-        found = await self._gathering.add(self.prepare(submission, actor=actor))
+        prepared = self.prepare(submission, actor=actor)
+        found = await self._gathering.add(prepared)
+        queues = queues_of(prepared.graph)
         if resubmit and not found.created and found.job.status is JobStatus.FAILED:
-            return SubmittedJob(await self.resume(found.job.job_id, actor=actor), created=False)
-        return found
+            return SubmittedJob(await self.resume(found.job.job_id, actor=actor), created=False, queues=queues)
+        return replace(found, queues=queues)
 
     async def submit_many(self, submissions: Sequence[Submission], *, actor: str | None = None) -> list[SubmittedJob]:
         """Make many jobs in one transaction; one that is not valid refuses them all."""

@@ -75,14 +75,14 @@ function ofHealth(health: Health | undefined): Concern[] {
 }
 
 function ofQueues(queues: Queue[]): Concern[] {
-  const unmanned = queues.filter((queue) => queue.queued > 0 && queue.workers === 0)
+  const unmanned = queues.filter((queue) => queue.unserved > 0)
   const dead = queues.reduce((sum, queue) => sum + queue.dead, 0)
   return [
     ...unmanned.map(
       (queue): Concern => ({
         id: `queue-${queue.queue}`,
         tone: 'bad',
-        number: count(queue.queued),
+        number: count(queue.unserved),
         text: texts.unmanned(queue.queue),
         to: '/operations?tab=queues',
       }),

@@ -13,7 +13,7 @@ from graticule.core.models.engine import EventType
 from graticule.core.states import JobStatus, NodeStatus
 from graticule.repositories.job_views import JobListItem, NodeListItem
 from graticule.services.job_reading import JobDetail, NodeDetail, Timeline
-from graticule.services.jobs import Submission, SubmittedJob
+from graticule.services.jobs import Submission, SubmissionReceipt, SubmittedJob
 
 
 def submit_job(submission: Submission, *, resubmit: bool = False) -> Call[SubmittedJob]:
@@ -29,7 +29,8 @@ def submit_job(submission: Submission, *, resubmit: bool = False) -> Call[Submit
 
 
 def _submitted(response: httpx.Response) -> SubmittedJob:
-    return SubmittedJob(Parsed[Job](Job)(response), created=response.status_code == httpx.codes.CREATED)
+    receipt = Parsed[SubmissionReceipt](SubmissionReceipt)(response)
+    return SubmittedJob(receipt, created=response.status_code == httpx.codes.CREATED)
 
 
 def get_job(job_id: str) -> Call[JobDetail]:

@@ -1,0 +1,63 @@
+-- Queues whose tasks wait although no live worker serves them.
+
+-- name: served_queues
+SELECT DISTINCT queue FROM dagapp.dag_workers CROSS JOIN unnest(queues) AS served (queue)
+WHERE stopped_at IS NULL AND heartbeat_at > now() - make_interval(secs => %(threshold)s);
+
+-- name: unserved_queues
+-- Queues are found by going from one to the next in the index of what waits: there are few, however many tasks wait.
+WITH RECURSIVE waiting_queues AS (
+    (SELECT queue FROM dagapp.dag_tasks WHERE status = 'queued' ORDER BY queue LIMIT 1)
+    UNION ALL
+    SELECT (SELECT task.queue FROM dagapp.dag_tasks AS task
+            WHERE task.status = 'queued' AND task.queue > waiting_queues.queue ORDER BY task.queue LIMIT 1)
+    FROM waiting_queues WHERE queue IS NOT NULL
+)
+SELECT queue FROM waiting_queues
+WHERE queue IS NOT NULL AND NOT EXISTS (
+    SELECT FROM dagapp.dag_workers
+    WHERE stopped_at IS NULL AND heartbeat_at > now() - make_interval(secs => %(threshold)s)
+      AND waiting_queues.queue = ANY (queues)
+);
+
+-- name: waiting_tasks
+-- The oldest tasks of a queue after the one that was seen last, of each priority in the order of the index.
+SELECT task.task_id, task.job_id, task.node_id, task.available_at
+FROM generate_series(0, 10) AS of (priority), LATERAL (
+    SELECT task_id, job_id, node_id, available_at FROM dagapp.dag_tasks
+    WHERE status = 'queued' AND queue = %(queue)s AND dag_tasks.priority = of.priority
+      AND available_at <= now() - make_interval(secs => %(seconds)s)
+      AND (available_at, task_id) > (%(after_at)s, %(after_id)s)
+    ORDER BY available_at, task_id
+    LIMIT %(limit)s
+) AS task
+ORDER BY task.available_at, task.task_id
+LIMIT %(limit)s;
+
+-- name: note_waiting_nodes
+-- One event per node and queue; children of a fan-out are one event of the fan-out. A job that is just taking a step is
+-- passed over: it goes on.
+WITH own AS (
+    SELECT job_id, owner_epoch FROM dagapp.dag_jobs
+    WHERE job_id = ANY (%(job_ids)s) AND owner_id = %(owner_id)s AND status IN ('pending', 'running')
+    FOR SHARE SKIP LOCKED
+), waiting AS (
+    SELECT own.job_id, coalesce(node.parent_node_id, node.node_id) AS node_id, own.owner_epoch, count(*) AS tasks
+    FROM unnest(%(job_ids)s::text[], %(node_ids)s::text[]) AS task (job_id, node_id)
+    JOIN own USING (job_id)
+    JOIN dagapp.dag_nodes AS node ON node.job_id = task.job_id AND node.node_id = task.node_id
+    GROUP BY 1, 2, 3
+), noted AS (
+    INSERT INTO dagapp.dag_job_events (event_type, job_id, node_id, actor, data, owner_epoch, created_at)
+    SELECT 'node_waiting_for_worker', job_id, node_id, %(owner_id)s,
+           jsonb_build_object('queue', %(queue)s::text, 'tasks', tasks, 'command', %(command)s::text), owner_epoch,
+           %(now)s
+    FROM waiting
+    WHERE NOT EXISTS (
+        SELECT FROM dagapp.dag_job_events AS event
+        WHERE event.job_id = waiting.job_id AND event.node_id = waiting.node_id
+          AND event.event_type = 'node_waiting_for_worker' AND event.data ->> 'queue' = %(queue)s::text
+    )
+    RETURNING job_id
+)
+SELECT count(*) AS events, (SELECT pg_notify('graticule_events', '') FROM noted LIMIT 1) FROM noted;

@@ -1,0 +1,82 @@
+"""Warnings about queues without workers, and the events of nodes that wait for one."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Final
+
+from graticule.core.errors import GraticuleError
+from graticule.core.fault_points import Commit
+from graticule.core.ids import OwnerId, TaskId
+from graticule.core.worker_command import missing_worker, worker_command
+from graticule.dag.graph import Graph
+from graticule.repositories.database import Database
+from graticule.repositories.unserved_queues import UnservedQueueRepository, WaitingTask
+
+WAITING_SECONDS: Final = 60.0
+SERVED_HOLDS_SECONDS: Final = 5.0
+MAX_TASKS: Final = 1000  # that are looked at together
+_BEGINNING: Final = (datetime.min.replace(tzinfo=UTC), TaskId(""))
+
+
+def queues_of(graph: Graph) -> frozenset[str]:
+    """Return the queues that a workflow sends tasks to."""
+    return frozenset(node.task.queue for node in graph.nodes.values() if node.task is not None)
+
+
+class QueueWarnings:
+    """Tells submitters of queues that no live worker serves, by what was read a few seconds ago."""
+
+    def __init__(self, database: Database, *, threshold_seconds: float) -> None:
+        self._database = database
+        self._threshold = threshold_seconds
+        self._served: frozenset[str] = frozenset()
+        self._read_at: float | None = None
+
+    async def about(self, queues: frozenset[str]) -> list[str]:
+        """Return one sentence for each queue without a worker."""
+        if not queues <= self._served and self._is_outdated():
+            try:
+                await self._read()
+            except GraticuleError:  # the job is made, and that is what counts
+                return []
+        return [missing_worker(queue) for queue in sorted(queues - self._served)]
+
+    def _is_outdated(self) -> bool:
+        return self._read_at is None or asyncio.get_running_loop().time() - self._read_at > SERVED_HOLDS_SECONDS
+
+    async def _read(self) -> None:
+        async with self._database.connection() as connection:
+            self._served = await UnservedQueueRepository(connection).served(self._threshold)
+        self._read_at = asyncio.get_running_loop().time()
+
+
+class WaitingNodes:
+    """Writes an event for each node that has waited for a worker for a minute: every task is looked at once."""
+
+    def __init__(self, database: Database, owner_id: OwnerId, *, threshold_seconds: float) -> None:
+        self._database = database
+        self._owner_id = owner_id
+        self._threshold = threshold_seconds
+        self._seen: dict[str, tuple[datetime, TaskId]] = {}  # by queue: the last task that was looked at
+
+    async def note(self) -> int:
+        """Look at the queues without workers, and return how many events were written."""
+        async with self._database.connection() as connection:
+            unserved = await UnservedQueueRepository(connection).unserved(self._threshold)
+        self._seen = {queue: self._seen.get(queue, _BEGINNING) for queue in unserved}
+        return sum([await self._note_queue(queue) for queue in unserved])
+
+    async def _note_queue(self, queue: str) -> int:
+        events = 0
+        while tasks := await self._next(queue):
+            async with self._database.committing(Commit.NOTE_WAITING) as connection:
+                rows = UnservedQueueRepository(connection)
+                events += await rows.note(self._owner_id, queue, tasks, worker_command(queue), self._database.now())
+            self._seen[queue] = tasks[-1].available_at, tasks[-1].task_id
+        return events
+
+    async def _next(self, queue: str) -> list[WaitingTask]:
+        async with self._database.connection() as connection:
+            return await UnservedQueueRepository(connection).waiting(
+                queue, WAITING_SECONDS, after=self._seen[queue], limit=MAX_TASKS
+            )
