@@ -816,7 +816,7 @@ export interface components {
             created_at: string;
         };
         /** @enum {string} */
-        EventType: "job_created" | "job_started" | "job_completed" | "job_failed" | "job_cancelled" | "job_resumed" | "job_reclaimed" | "node_ready" | "node_dispatched" | "node_running" | "node_progress" | "node_completed" | "node_failed" | "node_retry" | "node_skipped" | "checkpoint_saved" | "result_ignored" | "callback_sent" | "callback_failed" | "command_executed" | "asset_created" | "asset_version_added" | "asset_version_overwritten" | "asset_version_reprocessed" | "asset_version_deleted" | "asset_processing_started" | "asset_processing_completed" | "asset_processing_failed" | "asset_approved" | "asset_rejected" | "asset_revoked" | "asset_clearance_changed" | "asset_unpublished" | "asset_revived" | "asset_version_retried" | "asset_url_mode_changed" | "asset_metadata_changed" | "asset_export_completed" | "asset_export_failed" | "asset_reversal_completed" | "asset_reversal_failed" | "asset_unpublish_completed" | "asset_unpublish_failed";
+        EventType: "job_created" | "job_started" | "job_completed" | "job_failed" | "job_cancelled" | "job_resumed" | "job_reclaimed" | "node_ready" | "node_dispatched" | "node_running" | "node_progress" | "node_completed" | "node_failed" | "node_retry" | "node_skipped" | "node_waiting_for_worker" | "checkpoint_saved" | "result_ignored" | "callback_sent" | "callback_failed" | "command_executed" | "asset_created" | "asset_version_added" | "asset_version_overwritten" | "asset_version_reprocessed" | "asset_version_deleted" | "asset_processing_started" | "asset_processing_completed" | "asset_processing_failed" | "asset_approved" | "asset_rejected" | "asset_revoked" | "asset_clearance_changed" | "asset_unpublished" | "asset_revived" | "asset_version_retried" | "asset_url_mode_changed" | "asset_metadata_changed" | "asset_export_completed" | "asset_export_failed" | "asset_reversal_completed" | "asset_reversal_failed" | "asset_unpublish_completed" | "asset_unpublish_failed";
         FailedVersion: {
             asset_id: string;
             platform_id: string;
@@ -851,6 +851,11 @@ export interface components {
         };
         /** @enum {string} */
         InputType: "string" | "integer" | "number" | "boolean" | "array" | "object";
+        InstanceProblems: {
+            owner_id: string;
+            hostname: string;
+            problems: string[];
+        };
         Job: {
             job_id: string;
             workflow_id: string;
@@ -1091,6 +1096,10 @@ export interface components {
             process_id: number;
             program_version: string;
             lock_key: number;
+            workflows?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            workflow_problems?: string[];
             /** Format: date-time */
             started_at: string;
             /** Format: date-time */
@@ -1232,6 +1241,8 @@ export interface components {
             leased: number;
             dead: number;
             workers: number;
+            /** @default 0 */
+            unserved: number;
             oldest_seconds: number | null;
         };
         Reported: {
@@ -1423,6 +1434,10 @@ export interface components {
             active_tasks: number;
         };
         WorkflowDetail: {
+            source: components["schemas"]["WorkflowSource"];
+            announced_by?: string | null;
+            announced_at?: string | null;
+            reloaded_by?: string | null;
             workflow_id: string;
             name: string;
             version: string;
@@ -1448,8 +1463,15 @@ export interface components {
             items: components["schemas"]["WorkflowSummary"][];
             next?: string | null;
             problems: components["schemas"]["Problem"][];
+            other_problems: components["schemas"]["InstanceProblems"][];
         };
+        /** @enum {string} */
+        WorkflowSource: "shipped" | "package" | "folder" | "database";
         WorkflowSummary: {
+            source: components["schemas"]["WorkflowSource"];
+            announced_by?: string | null;
+            announced_at?: string | null;
+            reloaded_by?: string | null;
             workflow_id: string;
             name: string;
             version: string;
@@ -1462,6 +1484,42 @@ export interface components {
         };
         /** @enum {string} */
         graticule__dag__problems__Severity: "error" | "warning";
+        graticule__services__jobs__SubmissionReceipt: {
+            job_id: string;
+            workflow_id: string;
+            workflow_version: string;
+            workflow_hash: string;
+            /** @default pending */
+            status: components["schemas"]["JobStatus"];
+            /** @default 0 */
+            priority: number;
+            input_params?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            result?: components["schemas"]["JsonValue"];
+            result_ref?: string | null;
+            error_message?: string | null;
+            correlation_id?: string | null;
+            submitted_by?: string | null;
+            callback_url?: string | null;
+            idempotency_key?: string | null;
+            traceparent?: string | null;
+            asset_id?: string | null;
+            version_ordinal?: number | null;
+            purpose?: components["schemas"]["JobPurpose"] | null;
+            owner_id?: string | null;
+            /** @default 0 */
+            owner_epoch: number;
+            cancel_requested_at?: string | null;
+            cancel_requested_by?: string | null;
+            /** Format: date-time */
+            created_at: string;
+            started_at?: string | null;
+            ended_at?: string | null;
+            /** Format: date-time */
+            updated_at: string;
+            warnings?: string[];
+        };
     };
     responses: never;
     parameters: never;
@@ -1646,7 +1704,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Job"];
+                    "application/json": components["schemas"]["graticule__services__jobs__SubmissionReceipt"];
                 };
             };
             /** @description Successful Response */
@@ -1655,7 +1713,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Job"];
+                    "application/json": components["schemas"]["graticule__services__jobs__SubmissionReceipt"];
                 };
             };
         };
@@ -2596,7 +2654,7 @@ export const approvalStateValues: ReadonlyArray<FlattenedDeepRequired<components
 export const clearanceStateValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["ClearanceState"]> = ["uncleared", "ouo", "public"];
 export const clientRoleValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["ClientRole"]> = ["submitter", "reviewer", "operator", "admin", "worker"];
 export const dataTypeValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["DataType"]> = ["raster", "vector"];
-export const eventTypeValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["EventType"]> = ["job_created", "job_started", "job_completed", "job_failed", "job_cancelled", "job_resumed", "job_reclaimed", "node_ready", "node_dispatched", "node_running", "node_progress", "node_completed", "node_failed", "node_retry", "node_skipped", "checkpoint_saved", "result_ignored", "callback_sent", "callback_failed", "command_executed", "asset_created", "asset_version_added", "asset_version_overwritten", "asset_version_reprocessed", "asset_version_deleted", "asset_processing_started", "asset_processing_completed", "asset_processing_failed", "asset_approved", "asset_rejected", "asset_revoked", "asset_clearance_changed", "asset_unpublished", "asset_revived", "asset_version_retried", "asset_url_mode_changed", "asset_metadata_changed", "asset_export_completed", "asset_export_failed", "asset_reversal_completed", "asset_reversal_failed", "asset_unpublish_completed", "asset_unpublish_failed"];
+export const eventTypeValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["EventType"]> = ["job_created", "job_started", "job_completed", "job_failed", "job_cancelled", "job_resumed", "job_reclaimed", "node_ready", "node_dispatched", "node_running", "node_progress", "node_completed", "node_failed", "node_retry", "node_skipped", "node_waiting_for_worker", "checkpoint_saved", "result_ignored", "callback_sent", "callback_failed", "command_executed", "asset_created", "asset_version_added", "asset_version_overwritten", "asset_version_reprocessed", "asset_version_deleted", "asset_processing_started", "asset_processing_completed", "asset_processing_failed", "asset_approved", "asset_rejected", "asset_revoked", "asset_clearance_changed", "asset_unpublished", "asset_revived", "asset_version_retried", "asset_url_mode_changed", "asset_metadata_changed", "asset_export_completed", "asset_export_failed", "asset_reversal_completed", "asset_reversal_failed", "asset_unpublish_completed", "asset_unpublish_failed"];
 export const graphFormatValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["GraphFormat"]> = ["json", "mermaid"];
 export const inputTypeValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["InputType"]> = ["string", "integer", "number", "boolean", "array", "object"];
 export const jobPurposeValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["JobPurpose"]> = ["process", "export", "reversal", "unpublish"];
@@ -2608,4 +2666,5 @@ export const nodeTypeValues: ReadonlyArray<FlattenedDeepRequired<components>["sc
 export const processStateValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["ProcessState"]> = ["alive", "stale", "gone", "stopped"];
 export const processingStateValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["ProcessingState"]> = ["queued", "processing", "completed", "failed"];
 export const urlModeValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["UrlMode"]> = ["latest_only", "all_versions"];
+export const workflowSourceValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["WorkflowSource"]> = ["shipped", "package", "folder", "database"];
 export const graticule__dag__problems__SeverityValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["graticule__dag__problems__Severity"]> = ["error", "warning"];

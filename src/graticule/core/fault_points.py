@@ -39,7 +39,6 @@ class Commit(StrEnum):
     TAKE_OVER = "take_over"
     HAND_OVER = "hand_over"
     SHARE_WORKFLOWS = "share_workflows"  # which definition of each workflow is current
-    NOTE_WAITING = "note_waiting"  # nodes that wait for a worker
     REAP_TASKS = "reap_tasks"
     REAP_MESSAGES = "reap_messages"
 

@@ -79,7 +79,7 @@ WHERE created_at < %(before)s
 
 -- name: remove_definitions
 -- What was superseded long ago.
-DELETE FROM dagapp.dag_workflow_definitions WHERE superseded_at < %(before)s;
+DELETE FROM dagapp.dag_definitions WHERE superseded_at < %(before)s;
 
 -- name: remove_messages
 -- Job messages that were dealt with. A dead letter stays: a person decides about it.

@@ -7,18 +7,18 @@ SELECT pg_advisory_xact_lock(hashtext('graticule workflow definitions'));
 -- name: definition_keys
 -- All that were ever announced, without their contents.
 SELECT workflow_id, workflow_hash, superseded_at IS NULL AS is_current, source, program_version, reloaded_by IS NOT NULL AS is_reload
-FROM dagapp.dag_workflow_definitions;
+FROM dagapp.dag_definitions;
 
 -- name: current_definitions
-SELECT * FROM dagapp.dag_workflow_definitions
+SELECT * FROM dagapp.dag_definitions
 WHERE superseded_at IS NULL AND (%(ids)s::text[] IS NULL OR workflow_id = ANY (%(ids)s));
 
 -- name: supersede_definition
-UPDATE dagapp.dag_workflow_definitions SET superseded_at = %(now)s
+UPDATE dagapp.dag_definitions SET superseded_at = %(now)s
 WHERE workflow_id = %(workflow_id)s AND superseded_at IS NULL;
 
 -- name: put_definition
-INSERT INTO dagapp.dag_workflow_definitions (
+INSERT INTO dagapp.dag_definitions (
     workflow_id, workflow_hash, definition, source, file, program_version, announced_by, reloaded_by,
     announced_at
 )
@@ -32,7 +32,7 @@ SET definition = excluded.definition, superseded_at = NULL, source = excluded.so
     reloaded_by = excluded.reloaded_by, announced_at = excluded.announced_at;
 
 -- name: withdraw_definitions
-DELETE FROM dagapp.dag_workflow_definitions WHERE workflow_id = ANY (%(ids)s);
+DELETE FROM dagapp.dag_definitions WHERE workflow_id = ANY (%(ids)s);
 
 -- name: notify_workflows
 SELECT pg_notify('graticule_workflows', '');

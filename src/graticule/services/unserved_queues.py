@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 from typing import Final
 
 from graticule.core.errors import GraticuleError
-from graticule.core.fault_points import Commit
 from graticule.core.ids import OwnerId, TaskId
 from graticule.core.worker_command import missing_worker, worker_command
 from graticule.dag.graph import Graph
@@ -69,7 +68,7 @@ class WaitingNodes:
     async def _note_queue(self, queue: str) -> int:
         events = 0
         while tasks := await self._next(queue):
-            async with self._database.committing(Commit.NOTE_WAITING) as connection:
+            async with self._database.connection() as connection:
                 rows = UnservedQueueRepository(connection)
                 events += await rows.note(self._owner_id, queue, tasks, worker_command(queue), self._database.now())
             self._seen[queue] = tasks[-1].available_at, tasks[-1].task_id

@@ -144,7 +144,7 @@ async def take_over(here: Installation) -> JobId:
 async def ask_for_nothing_known(here: Installation) -> None:
     """Send a message that can become no job."""
     async with here.app.state.database.connection() as connection:
-        await MessageRepository(connection).send(rows.message("m", body={"workflow_id": "unheard_of"}))
+        await MessageRepository(connection).send(rows.message("m", body={"workflow_id": "echo_test", "unheard_of": 1}))
     await here.told("dead_letters_total", kind="job", queue="orchestrator-jobs")
 
 

@@ -24,7 +24,12 @@ async def test_the_shipped_workflows_are_listed(admin_client: httpx.AsyncClient)
         "inputs",
         "workflow_hash",
         "file",
+        "source",
+        "announced_by",
+        "announced_at",
+        "reloaded_by",
     }
+    assert listed["echo_test"]["source"] == "shipped"
     assert listed["fan_out_test"]["inputs"]["items"]["type"] == "array"
     assert listed["echo_test"]["file"].endswith("echo_test.yaml")
 
@@ -106,3 +111,10 @@ async def test_a_workflow_whose_file_is_broken_is_told_with_the_file_and_the_rea
     assert f"{file}:{first['line']}" in found["detail"]
     assert first["message"] in found["detail"]
     assert f"graticule workflow validate {file}" in found["hint"]
+
+
+async def test_a_submission_names_the_queues_without_a_worker(api: RunningApi) -> None:
+    answer = await api.client.post("/api/v1/jobs", json={"workflow_id": "echo_test"})
+    assert answer.status_code == 201, answer.text
+    (warning,) = answer.json()["warnings"]
+    assert "graticule worker --queues functionapp-tasks" in warning

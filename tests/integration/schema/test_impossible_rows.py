@@ -115,8 +115,8 @@ SECOND_ASSET = rows.asset("a" * 32)
 # The constraint, and rows that only it forbids.
 FORBIDDEN: dict[str, list[Row]] = {
     "dag_workflows_pkey": [rows.workflow(name="other")],
-    "dag_workflow_definitions_pkey": [rows.workflow_definition(superseded_at=NOW)],
-    "dag_workflow_definitions_current": [rows.workflow_definition(workflow_hash="cd" * 32)],
+    "dag_definitions_pkey": [rows.workflow_definition(superseded_at=NOW)],
+    "dag_definitions_current": [rows.workflow_definition(workflow_hash="cd" * 32)],
     "dag_jobs_pkey": [rows.job()],
     "dag_jobs_workflow_hash_fkey": [changed(LIVE, workflow_hash="f" * 64)],
     "dag_jobs_asset_id_version_ordinal_fkey": [changed(LIVE, asset_id=ASSET, version_ordinal=99, purpose="process")],

@@ -33,7 +33,7 @@ READERS = [DatabaseRole.GATEWAY, *SERVING]
 EXPECTED = {
     "schema_deployments": ("S", "S"),
     "dag_workflows": ("SID", ""),
-    "dag_workflow_definitions": ("SIUD", ""),
+    "dag_definitions": ("SIUD", ""),
     "dag_jobs": ("SIUD", "S"),
     "dag_nodes": ("SIUD", ""),
     "dag_tasks": ("SIUD", "SU"),

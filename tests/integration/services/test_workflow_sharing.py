@@ -191,7 +191,7 @@ async def test_a_definition_of_a_newer_release_leaves_the_own_one_in_use(members
     await second.sharing.reload("ann")
     async with second.database.connection() as connection:
         await connection.execute(
-            "UPDATE dagapp.dag_workflow_definitions SET program_version = '99.1',"
+            "UPDATE dagapp.dag_definitions SET program_version = '99.1',"
             " workflow_hash = repeat(md5(workflow_id), 2), definition = definition || '{\"of_the_next_release\": 1}'"
         )
         await connection.execute(

@@ -506,16 +506,31 @@ NUMBERS: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
+def numbers(question: str, answer: Any, *queues: dict[str, Any]) -> FakeApi:
+    return FakeApi({f"GET /api/v1/stats/{question}": answer, "GET /api/v1/queues": page(*queues)})
+
+
 @pytest.mark.parametrize(("question", "row", "told"), NUMBERS, ids=[name for name, *_ in NUMBERS])
 def test_each_question_is_one_command(question: str, row: dict[str, Any], told: str) -> None:
-    api = answers("GET", f"/api/v1/stats/{question}", page(row))
+    api = numbers(question, page(row))
     result = graticule(api, "stats", question)
     assert result.code == 0, result.err
     assert told in result.out
     assert len(json.loads(graticule(api, "stats", question, "--json").out)) == 1
-    empty = graticule(answers("GET", f"/api/v1/stats/{question}", page()), "stats", question)
+    empty = graticule(numbers(question, page()), "stats", question)
     assert (empty.code, empty.out) == (0, "")
     assert len(empty.err.splitlines()) == 1
+
+
+def test_queues_without_a_worker_are_stuck() -> None:
+    counts = {"queued": 3, "delayed": 0, "leased": 0, "dead": 0, "workers": 0, "oldest_seconds": 825.0}
+    served = {**counts, "queue": "served", "workers": 1, "unserved": 0}
+    api = numbers("stuck", page(), {**counts, "queue": "dag-worker-tasks", "unserved": 3}, served)
+    result = graticule(api, "stats", "stuck")
+    told = "! 3 tasks wait, the oldest for 13 min 45 s. No live worker serves the queue 'dag-worker-tasks'."
+    assert f"{told} Start one with: graticule worker --queues dag-worker-tasks" in result.err
+    assert "served'" not in result.err
+    assert "Nothing is stuck" not in result.err
 
 
 def test_all_assets_of_a_dataset_are_found_by_its_refs() -> None:

@@ -29,6 +29,7 @@ from graticule.messaging.postgres import without_waiting_for_disk
 from graticule.messaging.protocol import LARGEST_CLAIM
 from graticule.orchestrator import loop
 from graticule.repositories.ownership import OwnershipRepository
+from graticule.repositories.unserved_queues import UnservedQueueRepository
 from graticule.services import step_reading
 from graticule.services.outputs import INLINE_BYTES, INLINE_CHILD_BYTES
 from graticule.services.workflow_library import compile_file, shipped_folder
@@ -101,13 +102,14 @@ def failed_and_resumed_job() -> PlayedJob:
 
 def test_every_event_of_the_evaluator_is_told_with_all_that_its_data_holds() -> None:
     told = {code(row[0]): set(codes(row[2])) for row in table(PAGE, "| event | when |")}
-    reclaimed = told.pop("job_reclaimed")
+    reclaimed, waiting = told.pop("job_reclaimed"), told.pop("node_waiting_for_worker")
     events: list[NewEvent] = [*cancelled_job().store.events, *failed_and_resumed_job().store.events]
     found: defaultdict[str, set[str]] = defaultdict(set)
     for event in events:
         found[event.event_type] |= event.data.keys()
     assert dict(found) == told
     assert all(f"'{key}'" in OwnershipRepository.queries["take_orphans"] for key in reclaimed)
+    assert all(f"'{key}'" in UnservedQueueRepository.queries["note_waiting_nodes"] for key in waiting)
 
 
 # Numbers and settings

@@ -144,13 +144,9 @@ class WorkflowDefinition(Row):
     """A workflow as an orchestrator announced it to the others; the current one of each id is what new jobs run."""
 
     table: ClassVar = Table(
-        name="dag_workflow_definitions",
+        name="dag_definitions",
         primary_key=("workflow_id", "workflow_hash"),
-        indexes=(
-            Index(
-                ("workflow_id",), unique=True, where="superseded_at IS NULL", name="dag_workflow_definitions_current"
-            ),
-        ),
+        indexes=(Index(("workflow_id",), unique=True, where="superseded_at IS NULL", name="dag_definitions_current"),),
         grants=granted(orchestrator=FULL),
     )
 
