@@ -21,7 +21,7 @@ from graticule.http.paging import Cursor, Cursors, Limit, Page
 from graticule.http.problems import problem_responses
 from graticule.repositories.job_views import JobListItem, NodeListItem
 from graticule.services.job_reading import JobDetail, NodeDetail, Timeline
-from graticule.services.jobs import Submission, SubmissionReceipt
+from graticule.services.jobs import JobReceipt, Submission
 
 router = APIRouter(
     prefix="/api/v1/jobs",
@@ -40,7 +40,7 @@ After = Annotated[int, Query(ge=0, lt=2**63, description="Only events with a gre
 _CHILDREN: Cursors[int] = Cursors(int)
 _EVENTS: Cursors[int] = Cursors(int)
 _SUBMITTED = {
-    200: {"model": SubmissionReceipt, "description": "The job was there already."},
+    200: {"model": JobReceipt, "description": "The job was there already."},
     **problem_responses(404, 409, 413),
 }
 _NO_SUCH_JOB = problem_responses(404)
@@ -64,13 +64,13 @@ async def submit(
     *,
     resubmit: Resubmit = False,
     idempotency_key: IdempotencyKey = None,
-) -> SubmissionReceipt:
+) -> JobReceipt:
     """Submit a job; 200 when an earlier submission with the same key, or the same inputs, has made it."""
     submitted = await service.submit(_with_key(submission, idempotency_key), resubmit=resubmit, actor=operator)
     response.status_code = 201 if submitted.created else 200
     response.headers["Location"] = f"{router.prefix}/{submitted.job.job_id}"
     about = [] if submitted.job.ended_at else await warnings.about(submitted.queues)
-    return SubmissionReceipt(**dict(submitted.job), warnings=about)
+    return JobReceipt(**dict(submitted.job), warnings=about)
 
 
 def _with_key(submission: Submission, key: str | None) -> Submission:

@@ -16,7 +16,7 @@ from graticule.gateway.forwarding import PRINTABLE, Forward, ForwardedProblem, F
 from graticule.http.callers import CallerWhoOperates
 from graticule.http.problems import Problem, invalid_input, problem_of, problem_responses
 from graticule.logs import get_logger
-from graticule.services.jobs import Submission, SubmissionReceipt
+from graticule.services.jobs import JobReceipt, Submission
 
 JOBS: Final = "/api/v1/jobs"
 MOST_IN_A_BATCH: Final = 100
@@ -75,7 +75,7 @@ class BatchReport(BaseModel):
     "/submit",
     status_code=201,
     responses={
-        200: {"model": SubmissionReceipt, "description": "The job was there already."},
+        200: {"model": JobReceipt, "description": "The job was there already."},
         **problem_responses(404, 409),
     },
 )
@@ -87,13 +87,13 @@ async def submit_job(
     *,
     resubmit: Resubmit = False,
     idempotency_key: IdempotencyKey = None,
-) -> SubmissionReceipt:
+) -> JobReceipt:
     """Submit a job; 200 when an earlier submission with the same key, or the same inputs, has made it."""
     headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
     params = {"resubmit": "true"} if resubmit else None
     answer = await forward.ask("POST", JOBS, caller=caller, body=submission, params=params, headers=headers)
     response.status_code = answer.status_code
-    job = parsed(answer, SubmissionReceipt)
+    job = parsed(answer, JobReceipt)
     response.headers["Location"] = f"/api/status/job/{job.job_id}"
     return job
 

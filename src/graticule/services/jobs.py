@@ -63,7 +63,7 @@ class Submission(BaseModel):
         return translate_fields(data, JOB_FIELDS)
 
 
-class SubmissionReceipt(Job):
+class JobReceipt(Job):
     """The job of a submission, and what may keep it from going on."""
 
     warnings: list[str] = Field(

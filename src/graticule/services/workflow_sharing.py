@@ -1,5 +1,6 @@
 """How an orchestrator shares its workflows with the others: by rows, and a notification after the commit."""
 
+import asyncio
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
@@ -47,18 +48,21 @@ class WorkflowSharing:
         self._owner_id = owner_id
         self._threshold = threshold_seconds
         self._is_first = True
+        self._turn = asyncio.Lock()  # what was read before a reload must not replace what the reload has read
 
     async def reload(self, actor: str) -> WorkflowLibrary:
         """Read the files of this instance again and announce what changed; nothing changes without the database."""
-        own = await self._workflows.read_files()
-        before = _hashes(self._workflows.own)
-        changed = frozenset(name for name, content in _hashes(own).items() if before.get(name) != content)
-        await self._share(own, _Reload(actor, changed))
-        return self._workflows.library
+        async with self._turn:
+            own = await self._workflows.read_files()
+            before = _hashes(self._workflows.own)
+            changed = frozenset(name for name, content in _hashes(own).items() if before.get(name) != content)
+            await self._share(own, _Reload(actor, changed))
+            return self._workflows.library
 
     async def share(self) -> bool:
         """Announce what counts of this instance's files, and take over the rest; False when nothing changed."""
-        return await self._share(self._workflows.own, None)
+        async with self._turn:
+            return await self._share(self._workflows.own, None)
 
     async def _share(self, own: WorkflowLibrary, reload: _Reload | None) -> bool:
         async with self._database.transaction(Commit.SHARE_WORKFLOWS) as connection:

@@ -2,8 +2,10 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.unit.cli.api import FakeApi
 from tests.unit.cli.conftest import run
 
 from graticule.services.workflow_library import shipped_folder
@@ -82,3 +84,39 @@ def test_a_bad_workflow_is_not_drawn(bad: Path) -> None:
     assert result.code == 1
     assert "flowchart" not in result.out
     assert "node 'a'" in result.out
+
+
+def test_queues_that_no_worker_of_the_server_serves_are_named(sound: Path) -> None:
+    queue = {"queued": 0, "delayed": 0, "leased": 0, "dead": 0, "unserved": 0, "oldest_seconds": None}
+    for workers, is_named in ((0, True), (1, False)):
+        answer = {"items": [{**queue, "queue": "functionapp-tasks", "workers": workers}], "next": None}
+        with FakeApi({"GET /api/v1/queues": answer}).served():
+            result = run("workflow", "validate", str(sound))
+        assert result.code == 0
+        assert ("graticule worker --queues functionapp-tasks" in result.err) is is_named
+
+
+@pytest.mark.parametrize(
+    ("command", "call"), [("list", "GET /api/v1/workflows"), ("reload", "POST /api/v1/workflows/reload")]
+)
+def test_the_workflows_in_use_are_listed_with_the_problems_of_all(command: str, call: str) -> None:
+    item: dict[str, Any] = {
+        "workflow_id": "tides",
+        "name": "Tides",
+        "version": "3",
+        "description": "",
+        "inputs": {},
+        "workflow_hash": "ab" * 32,
+        "file": None,
+        "source": "database",
+        "announced_by": "orchestrator-1",
+        "announced_at": "2026-03-14T15:09:26Z",
+        "reloaded_by": None,
+    }
+    other = {"owner_id": "orchestrator-1", "hostname": "host-1", "problems": ["bad.yaml:2: There is no end node."]}
+    answer = {"items": [item], "next": None, "problems": [], "other_problems": [other]}
+    with FakeApi({call: answer}).served():
+        result = run("workflow", command)
+    assert result.code == 0, result.err
+    assert all(text in result.out for text in ("tides", "database", "orchestrator-1"))
+    assert "On host-1: bad.yaml:2: There is no end node." in result.err

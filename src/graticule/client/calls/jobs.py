@@ -13,7 +13,7 @@ from graticule.core.models.engine import EventType
 from graticule.core.states import JobStatus, NodeStatus
 from graticule.repositories.job_views import JobListItem, NodeListItem
 from graticule.services.job_reading import JobDetail, NodeDetail, Timeline
-from graticule.services.jobs import Submission, SubmissionReceipt, SubmittedJob
+from graticule.services.jobs import JobReceipt, Submission, SubmittedJob
 
 
 def submit_job(submission: Submission, *, resubmit: bool = False) -> Call[SubmittedJob]:
@@ -29,7 +29,7 @@ def submit_job(submission: Submission, *, resubmit: bool = False) -> Call[Submit
 
 
 def _submitted(response: httpx.Response) -> SubmittedJob:
-    receipt = Parsed[SubmissionReceipt](SubmissionReceipt)(response)
+    receipt = Parsed[JobReceipt](JobReceipt)(response)
     return SubmittedJob(receipt, created=response.status_code == httpx.codes.CREATED)
 
 
