@@ -966,6 +966,42 @@ export interface components {
         };
         /** @enum {string} */
         JobPurpose: "process" | "export" | "reversal" | "unpublish";
+        JobReceipt: {
+            job_id: string;
+            workflow_id: string;
+            workflow_version: string;
+            workflow_hash: string;
+            /** @default pending */
+            status: components["schemas"]["JobStatus"];
+            /** @default 0 */
+            priority: number;
+            input_params?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            result?: components["schemas"]["JsonValue"];
+            result_ref?: string | null;
+            error_message?: string | null;
+            correlation_id?: string | null;
+            submitted_by?: string | null;
+            callback_url?: string | null;
+            idempotency_key?: string | null;
+            traceparent?: string | null;
+            asset_id?: string | null;
+            version_ordinal?: number | null;
+            purpose?: components["schemas"]["JobPurpose"] | null;
+            owner_id?: string | null;
+            /** @default 0 */
+            owner_epoch: number;
+            cancel_requested_at?: string | null;
+            cancel_requested_by?: string | null;
+            /** Format: date-time */
+            created_at: string;
+            started_at?: string | null;
+            ended_at?: string | null;
+            /** Format: date-time */
+            updated_at: string;
+            warnings?: string[];
+        };
         /** @enum {string} */
         JobStatus: "pending" | "running" | "completed" | "failed" | "cancelled";
         JsonValue: unknown;
@@ -1484,42 +1520,6 @@ export interface components {
         };
         /** @enum {string} */
         graticule__dag__problems__Severity: "error" | "warning";
-        graticule__services__jobs__SubmissionReceipt: {
-            job_id: string;
-            workflow_id: string;
-            workflow_version: string;
-            workflow_hash: string;
-            /** @default pending */
-            status: components["schemas"]["JobStatus"];
-            /** @default 0 */
-            priority: number;
-            input_params?: {
-                [key: string]: components["schemas"]["JsonValue"];
-            };
-            result?: components["schemas"]["JsonValue"];
-            result_ref?: string | null;
-            error_message?: string | null;
-            correlation_id?: string | null;
-            submitted_by?: string | null;
-            callback_url?: string | null;
-            idempotency_key?: string | null;
-            traceparent?: string | null;
-            asset_id?: string | null;
-            version_ordinal?: number | null;
-            purpose?: components["schemas"]["JobPurpose"] | null;
-            owner_id?: string | null;
-            /** @default 0 */
-            owner_epoch: number;
-            cancel_requested_at?: string | null;
-            cancel_requested_by?: string | null;
-            /** Format: date-time */
-            created_at: string;
-            started_at?: string | null;
-            ended_at?: string | null;
-            /** Format: date-time */
-            updated_at: string;
-            warnings?: string[];
-        };
     };
     responses: never;
     parameters: never;
@@ -1704,7 +1704,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["graticule__services__jobs__SubmissionReceipt"];
+                    "application/json": components["schemas"]["JobReceipt"];
                 };
             };
             /** @description Successful Response */
@@ -1713,7 +1713,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["graticule__services__jobs__SubmissionReceipt"];
+                    "application/json": components["schemas"]["JobReceipt"];
                 };
             };
         };
