@@ -2,6 +2,7 @@
 
 import json
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
@@ -124,6 +125,29 @@ async def test_a_message_that_comes_twice_becomes_one_job_and_its_tasks_go_the_s
         await until(lambda: not bus.jobs.messages and not tasks.messages)
     cursor = await connection.execute("SELECT count(*) AS jobs FROM dagapp.dag_jobs WHERE workflow_id = 'echo_test'")
     assert await cursor.fetchone() == {"jobs": 1}
+
+
+async def test_a_message_for_a_workflow_that_is_announced_later_becomes_a_job(
+    bus: Bus, connection: Connection, tmp_path: Path
+) -> None:
+    put(bus.jobs, json.dumps({"workflow_id": "later"}).encode(), "m")
+    settings = bus.settings.model_copy(update={"workflows": str(tmp_path), "orchestrator_poll_interval": 0.2})
+    engine = create_engine(settings, bus.orchestrators, bus.database.url(DatabaseRole.ORCHESTRATOR))
+
+    async def is_left() -> bool:
+        return [message.unknown_since is not None for message in (await kept(bus)).values()] == [True]
+
+    async def is_made() -> bool:
+        cursor = await connection.execute("SELECT FROM dagapp.dag_jobs WHERE workflow_id = 'later'")
+        return await cursor.fetchone() is not None
+
+    async with engine.running():
+        await until(is_left)
+        nodes = "nodes: {start: {type: start, next: end}, end: {type: end}}"
+        (tmp_path / "later.yaml").write_text(f"workflow_id: later\nversion: 1\n{nodes}\n")
+        await engine.sharing.reload("ann")
+        await until(is_made)
+    assert dead_letters(bus.jobs) == []
 
 
 async def has_completed(connection: Connection) -> bool:

@@ -19,6 +19,7 @@ const queue = (change: Partial<Queue>): Queue => ({
   leased: 0,
   dead: 0,
   workers: 1,
+  unserved: 0,
   oldest_seconds: null,
   ...change,
 })
@@ -70,13 +71,16 @@ test('a database, processes and services that do not answer are told', () => {
 
 test('messages that no worker takes, and dead letters of all queues, are told', () => {
   const items = [
-    queue({ queue: 'raster', queued: 1234, workers: 0, dead: 1 }),
+    queue({ queue: 'raster', queued: 1234, workers: 0, unserved: 1234, dead: 1 }),
     queue({ queue: 'vector', queued: 2, workers: 1, dead: 2 }),
     queue({ queue: 'idle', delayed: 3, workers: 0 }),
   ]
   const [unmanned, dead, ...others] = concernsOf({ queues: { items } })
   assert.deepEqual(others, [])
-  assert.equal(`${unmanned?.number} ${unmanned?.text}`, '1,234 waiting on raster, which no worker serves')
+  assert.equal(
+    `${unmanned?.number} ${unmanned?.text}`,
+    '1,234 waiting on raster, which no worker serves: graticule worker --queues raster',
+  )
   assert.equal(`${dead?.number} ${dead?.text}`, '3 dead letters')
   assert.equal(dead?.to, '/operations?tab=dead-letters')
 })
@@ -148,7 +152,7 @@ test('what stands still comes before what waits for a decision, and each has a n
     statistics: { failed_24h: 1 } as Statistics,
     health: health({ workers: [], targets: { serve: false, orchestrator: false } }),
     queues: {
-      items: [queue({ queue: 'a', queued: 1, workers: 0, dead: 1 }), queue({ queue: 'b', queued: 1, workers: 0 })],
+      items: [queue({ queue: 'a', unserved: 1, workers: 0, dead: 1 }), queue({ queue: 'b', unserved: 1, workers: 0 })],
     },
     failedVersions: { items: [{ ...version, purpose: 'process' }] },
     stuckVersions: { items: [version] },
