@@ -936,7 +936,7 @@ export interface components {
             created_at: string;
         };
         /** @enum {string} */
-        EventType: "job_created" | "job_started" | "job_completed" | "job_failed" | "job_cancelled" | "job_resumed" | "job_reclaimed" | "node_ready" | "node_dispatched" | "node_running" | "node_progress" | "node_completed" | "node_failed" | "node_retry" | "node_skipped" | "checkpoint_saved" | "result_ignored" | "callback_sent" | "callback_failed" | "command_executed" | "asset_created" | "asset_version_added" | "asset_version_overwritten" | "asset_version_reprocessed" | "asset_version_deleted" | "asset_processing_started" | "asset_processing_completed" | "asset_processing_failed" | "asset_approved" | "asset_rejected" | "asset_revoked" | "asset_clearance_changed" | "asset_unpublished" | "asset_revived" | "asset_version_retried" | "asset_url_mode_changed" | "asset_metadata_changed" | "asset_export_completed" | "asset_export_failed" | "asset_reversal_completed" | "asset_reversal_failed" | "asset_unpublish_completed" | "asset_unpublish_failed";
+        EventType: "job_created" | "job_started" | "job_completed" | "job_failed" | "job_cancelled" | "job_resumed" | "job_reclaimed" | "node_ready" | "node_dispatched" | "node_running" | "node_progress" | "node_completed" | "node_failed" | "node_retry" | "node_skipped" | "node_waiting_for_worker" | "checkpoint_saved" | "result_ignored" | "callback_sent" | "callback_failed" | "command_executed" | "asset_created" | "asset_version_added" | "asset_version_overwritten" | "asset_version_reprocessed" | "asset_version_deleted" | "asset_processing_started" | "asset_processing_completed" | "asset_processing_failed" | "asset_approved" | "asset_rejected" | "asset_revoked" | "asset_clearance_changed" | "asset_unpublished" | "asset_revived" | "asset_version_retried" | "asset_url_mode_changed" | "asset_metadata_changed" | "asset_export_completed" | "asset_export_failed" | "asset_reversal_completed" | "asset_reversal_failed" | "asset_unpublish_completed" | "asset_unpublish_failed";
         FieldError: {
             loc: (string | number)[];
             message: string;
@@ -1108,6 +1108,42 @@ export interface components {
         };
         /** @enum {string} */
         JobPurpose: "process" | "export" | "reversal" | "unpublish";
+        JobReceipt: {
+            job_id: string;
+            workflow_id: string;
+            workflow_version: string;
+            workflow_hash: string;
+            /** @default pending */
+            status: components["schemas"]["JobStatus"];
+            /** @default 0 */
+            priority: number;
+            input_params?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            result?: components["schemas"]["JsonValue"];
+            result_ref?: string | null;
+            error_message?: string | null;
+            correlation_id?: string | null;
+            submitted_by?: string | null;
+            callback_url?: string | null;
+            idempotency_key?: string | null;
+            traceparent?: string | null;
+            asset_id?: string | null;
+            version_ordinal?: number | null;
+            purpose?: components["schemas"]["JobPurpose"] | null;
+            owner_id?: string | null;
+            /** @default 0 */
+            owner_epoch: number;
+            cancel_requested_at?: string | null;
+            cancel_requested_by?: string | null;
+            /** Format: date-time */
+            created_at: string;
+            started_at?: string | null;
+            ended_at?: string | null;
+            /** Format: date-time */
+            updated_at: string;
+            warnings?: string[];
+        };
         /** @enum {string} */
         JobStatus: "pending" | "running" | "completed" | "failed" | "cancelled";
         JsonValue: unknown;
@@ -1313,6 +1349,10 @@ export interface components {
             process_id: number;
             program_version: string;
             lock_key: number;
+            workflows?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            workflow_problems?: string[];
             /** Format: date-time */
             started_at: string;
             /** Format: date-time */
@@ -1824,6 +1864,10 @@ export interface components {
             active_tasks: number;
         };
         WorkflowInFull: {
+            source: components["schemas"]["WorkflowSource"];
+            announced_by?: string | null;
+            announced_at?: string | null;
+            reloaded_by?: string | null;
             workflow_id: string;
             name: string;
             version: string;
@@ -1842,7 +1886,13 @@ export interface components {
             next?: string | null;
             problems: components["schemas"]["graticule__dag__problems__Problem"][];
         };
+        /** @enum {string} */
+        WorkflowSource: "shipped" | "package" | "folder" | "database";
         WorkflowSummary: {
+            source: components["schemas"]["WorkflowSource"];
+            announced_by?: string | null;
+            announced_at?: string | null;
+            reloaded_by?: string | null;
             workflow_id: string;
             name: string;
             version: string;
@@ -2660,7 +2710,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Job"];
+                    "application/json": components["schemas"]["JobReceipt"];
                 };
             };
             /** @description Successful Response */
@@ -2669,7 +2719,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Job"];
+                    "application/json": components["schemas"]["JobReceipt"];
                 };
             };
         };
@@ -3268,7 +3318,7 @@ export const copyStateValues: ReadonlyArray<FlattenedDeepRequired<components>["s
 export const dataTypeValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["DataType"]> = ["raster", "vector"];
 export const decisionStateValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["DecisionState"]> = ["approved", "rejected", "revoked"];
 export const deedValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["Deed"]> = ["submit", "read", "inspect", "review", "remove", "operate", "administer", "report"];
-export const eventTypeValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["EventType"]> = ["job_created", "job_started", "job_completed", "job_failed", "job_cancelled", "job_resumed", "job_reclaimed", "node_ready", "node_dispatched", "node_running", "node_progress", "node_completed", "node_failed", "node_retry", "node_skipped", "checkpoint_saved", "result_ignored", "callback_sent", "callback_failed", "command_executed", "asset_created", "asset_version_added", "asset_version_overwritten", "asset_version_reprocessed", "asset_version_deleted", "asset_processing_started", "asset_processing_completed", "asset_processing_failed", "asset_approved", "asset_rejected", "asset_revoked", "asset_clearance_changed", "asset_unpublished", "asset_revived", "asset_version_retried", "asset_url_mode_changed", "asset_metadata_changed", "asset_export_completed", "asset_export_failed", "asset_reversal_completed", "asset_reversal_failed", "asset_unpublish_completed", "asset_unpublish_failed"];
+export const eventTypeValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["EventType"]> = ["job_created", "job_started", "job_completed", "job_failed", "job_cancelled", "job_resumed", "job_reclaimed", "node_ready", "node_dispatched", "node_running", "node_progress", "node_completed", "node_failed", "node_retry", "node_skipped", "node_waiting_for_worker", "checkpoint_saved", "result_ignored", "callback_sent", "callback_failed", "command_executed", "asset_created", "asset_version_added", "asset_version_overwritten", "asset_version_reprocessed", "asset_version_deleted", "asset_processing_started", "asset_processing_completed", "asset_processing_failed", "asset_approved", "asset_rejected", "asset_revoked", "asset_clearance_changed", "asset_unpublished", "asset_revived", "asset_version_retried", "asset_url_mode_changed", "asset_metadata_changed", "asset_export_completed", "asset_export_failed", "asset_reversal_completed", "asset_reversal_failed", "asset_unpublish_completed", "asset_unpublish_failed"];
 export const inputTypeValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["InputType"]> = ["string", "integer", "number", "boolean", "array", "object"];
 export const installationHealthStatusValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["InstallationHealth"]["status"]> = ["healthy", "unhealthy"];
 export const jobPurposeValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["JobPurpose"]> = ["process", "export", "reversal", "unpublish"];
@@ -3290,5 +3340,6 @@ export const submissionFormAnyOf1Clearance_levelAnyOf0Values: ReadonlyArray<Extr
     clearance_level: unknown;
 }>["clearance_level"]> = ["ouo", "public"];
 export const urlModeValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["UrlMode"]> = ["latest_only", "all_versions"];
+export const workflowSourceValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["WorkflowSource"]> = ["shipped", "package", "folder", "database"];
 export const graticule__core__validation__SeverityValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["graticule__core__validation__Severity"]> = ["reject", "fix", "warning", "info"];
 export const graticule__dag__problems__SeverityValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["graticule__dag__problems__Severity"]> = ["error", "warning"];
