@@ -167,6 +167,9 @@ def _either(name: str) -> AliasChoices:
     return AliasChoices(f"graticule_{name}", name)
 
 
+DEFAULT_PARTNER_MAX_PRIORITY = 5
+
+
 class Settings(BaseSettings):
     """All settings of all processes; each process reads what it needs."""
 
@@ -258,6 +261,12 @@ class Settings(BaseSettings):
         validation_alias=AliasChoices("graticule_orphan_scan_interval_seconds", "orphan_scan_interval_sec"),
     )
     job_queue_name: str = Field("orchestrator-jobs", max_length=64, validation_alias=_either("job_queue_name"))
+    partner_max_priority: int = Field(
+        DEFAULT_PARTNER_MAX_PRIORITY,
+        ge=0,
+        le=10,
+        description="A higher priority in a partner's submission is lowered to this.",
+    )
     max_active_jobs: int = Field(
         1000, ge=1, description="Over so many active jobs, an orchestrator leaves job messages for the others."
     )

@@ -120,7 +120,9 @@ class PlatformSubmission(WithClearanceLevel):
         None, description="What the partner proposes to the reviewer; `access_level` is another name of it."
     )
     callback_url: Url | None = Field(None, description="Is told when processing ends.")
-    priority: Priority = 0
+    priority: Priority = Field(
+        0, description="0 is normal, 10 most urgent; lowered to the highest that the caller may ask for."
+    )
 
     @model_validator(mode="after")
     def _file_stays_in_its_container(self) -> Self:
@@ -139,6 +141,7 @@ class SubmissionReceipt(BaseModel):
     revision: int
     status: RequestStatus = RequestStatus.ACCEPTED
     job_id: JobId | None = None
+    priority: Priority = Field(0, description="As asked for, but no higher than the caller may ask for.")
 
 
 class Change(Asked):

@@ -31,7 +31,7 @@ from graticule.core.exchange import (
 )
 from graticule.core.ids import AssetId, JobId, PlatformId
 from graticule.core.models import Job, Platform, PlatformRequest
-from graticule.core.models.fields import AssetKey, PlatformKey, Short
+from graticule.core.models.fields import AssetKey, PlatformKey, Priority, Short
 from graticule.core.partner_fields import LABEL, REFS, translate
 from graticule.core.permissions import Caller, Deed
 from graticule.core.states import RequestStatus
@@ -136,6 +136,7 @@ class PlatformReceipt(BaseModel):
     version_ordinal: int
     revision: int
     status: RequestStatus = RequestStatus.ACCEPTED
+    priority: Priority = Field(0, description="As asked for, but no higher than the caller may ask for.")
     monitor_url: str = Field(description="Tells how the request stands.")
 
 

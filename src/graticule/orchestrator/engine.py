@@ -90,7 +90,10 @@ def create_engine(
     metrics, queue_metrics = EngineMetrics(registry), QueueMetrics(registry)
     steps, loop_steps = (StepService(each, owner_id, outputs, limits, metrics) for each in (database, loop_database))
     make_jobs = partial(
-        JobService, callback_allow=settings.callback_allow, default_container=settings.default_container
+        JobService,
+        callback_allow=settings.callback_allow,
+        default_container=settings.default_container,
+        partner_max_priority=settings.partner_max_priority,
     )
     jobs, loop_jobs = make_jobs(database, steps, workflows), make_jobs(loop_database, loop_steps, workflows)
     sharing = WorkflowSharing(database, workflows, owner_id, threshold_seconds=settings.orphan_threshold_seconds)

@@ -63,7 +63,7 @@ WITH RECURSIVE waiting_queues AS (
             SELECT available_at FROM dagapp.dag_tasks AS task
             WHERE task.status = 'queued' AND task.queue = queues.queue AND task.priority = of.priority
               AND available_at <= now()
-            ORDER BY available_at LIMIT 1
+            ORDER BY turn, available_at LIMIT 100
         ) AS first
     ) AS since
     FROM queues, LATERAL (

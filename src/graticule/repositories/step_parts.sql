@@ -97,16 +97,39 @@ WHERE job_id = ANY (%(job_ids)s) AND (SELECT intact FROM fence)
 RETURNING 1;
 
 -- name: new_tasks
+-- Shares take turns (start-time fair queueing): the first of a share's new tasks lines up behind its last one that
+-- waits, and not before the turn that has come; the others follow in their order. What was given back waits in its old
+-- turn, which is over: it does not say which turn has come. Two processes that write at once may use a turn twice.
 INSERT INTO dagapp.dag_tasks (
-    task_id, job_id, node_id, queue, handler, params, priority, retry_count, timeout_seconds, available_at,
-    traceparent, created_at
+    task_id, job_id, node_id, queue, handler, params, priority, share, turn, retry_count, timeout_seconds,
+    available_at, traceparent, created_at
 )
-SELECT task_id, job_id, node_id, queue, handler, params, priority, retry_count, timeout_seconds, now(),
+SELECT task_id, job_id, node_id, queue, handler, params, priority, share,
+       place + max(first_turn) OVER (PARTITION BY queue, priority, share), retry_count, timeout_seconds, now(),
        traceparent, %(now)s
-FROM json_to_recordset(%(new_tasks)s) AS added (
-        job_id text, task_id text, node_id text, queue text, handler text, params jsonb, retry_count int,
-        timeout_seconds int, priority int, traceparent text
-    )
+FROM (
+    SELECT *, CASE WHEN place = 0 THEN greatest(
+        (SELECT turn FROM dagapp.dag_tasks AS waiting
+         WHERE waiting.queue = added.queue AND waiting.priority = added.priority AND waiting.status = 'queued'
+           AND waiting.delivery_count = 0
+         ORDER BY turn LIMIT 1),
+        (SELECT turn + 1 FROM dagapp.dag_tasks AS waiting
+         WHERE waiting.queue = added.queue AND waiting.priority = added.priority AND waiting.share = added.share
+           AND waiting.status = 'queued'
+         ORDER BY turn DESC LIMIT 1),
+        0
+    ) END AS first_turn
+    FROM (
+        SELECT *, row_number() OVER (PARTITION BY queue, priority, share ORDER BY number) - 1 AS place
+        FROM ROWS FROM (json_to_recordset(%(new_tasks)s) AS (
+                job_id text, task_id text, node_id text, queue text, handler text, params jsonb, retry_count int,
+                timeout_seconds int, priority int, share text, traceparent text
+            )) WITH ORDINALITY AS listed (
+                job_id, task_id, node_id, queue, handler, params, retry_count, timeout_seconds, priority, share,
+                traceparent, number
+            )
+    ) AS added
+) AS added
 WHERE job_id = ANY (%(job_ids)s) AND (SELECT intact FROM fence)
 RETURNING 1;
 

@@ -61,6 +61,7 @@ class JobRow:
     work: AssetWork | None = None
     has_callback: bool = False
     created_at: datetime | None = None
+    share: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,11 +257,12 @@ def _value(text: str | None) -> Any:
 
 def _snapshot(text: str) -> JobSnapshot:
     job_id, owner_epoch, updated_at, workflow_hash, status, *rest, nodes = json_codec.decode(text)
-    *rest, cancel_requested_at, cancel_requested_by, asset_id, version_ordinal, purpose, has_callback, created_at = rest
+    *rest, created_at, share = rest
+    *rest, cancel_requested_at, cancel_requested_by, asset_id, version_ordinal, purpose, has_callback = rest
     work = AssetWork(AssetId(asset_id), version_ordinal, JobPurpose(purpose)) if asset_id else None
     job = JobRow(
         *(JobId(job_id), owner_epoch, datetime.fromisoformat(updated_at), workflow_hash, JobStatus(status)),
-        *(*rest, _time(cancel_requested_at), cancel_requested_by, work, has_callback, _time(created_at)),
+        *(*rest, _time(cancel_requested_at), cancel_requested_by, work, has_callback, _time(created_at), share),
     )
     return JobSnapshot(job, {row[0]: _node(*row) for row in nodes or ()}, len(text))
 

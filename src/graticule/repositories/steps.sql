@@ -28,6 +28,7 @@ THEN (
                job.job_id, job.owner_epoch, job.updated_at, job.workflow_hash, job.status, job.priority,
                job.input_params, job.traceparent, job.cancel_requested_at, job.cancel_requested_by,
                job.asset_id, job.version_ordinal, job.purpose, job.callback_url IS NOT NULL, job.created_at,
+               job.share,
                json_agg(json_build_array(
                    node_id, node_type, status, retry_count, retry_base, task_id, worker_id, output_ref,
                    error_message, progress, parent_node_id, fan_out_index, fan_out_key, input_params, children_total,
@@ -111,16 +112,16 @@ SELECT node_id, output::text, output_ref FROM dagapp.dag_task_results WHERE resu
 WITH added AS (
     INSERT INTO dagapp.dag_jobs (
         job_id, workflow_id, workflow_version, workflow_hash, status, priority, input_params, correlation_id,
-        submitted_by, callback_url, idempotency_key, traceparent, asset_id, version_ordinal, purpose,
+        submitted_by, callback_url, idempotency_key, traceparent, asset_id, version_ordinal, purpose, share,
         owner_id, owner_epoch, created_at, updated_at
     )
     SELECT job_id, workflow_id, workflow_version, workflow_hash, 'pending', priority, input_params, correlation_id,
-           submitted_by, callback_url, idempotency_key, traceparent, asset_id, version_ordinal, purpose,
+           submitted_by, callback_url, idempotency_key, traceparent, asset_id, version_ordinal, purpose, share,
            %(owner_id)s, 1, %(now)s, %(now)s
     FROM json_to_recordset(%(rows)s) AS added (
             job_id text, workflow_id text, workflow_version text, workflow_hash text, priority int, input_params jsonb,
             correlation_id text, submitted_by text, callback_url text, idempotency_key text, traceparent text,
-            asset_id text, version_ordinal int, purpose dagapp.job_purpose
+            asset_id text, version_ordinal int, purpose dagapp.job_purpose, share text
         )
     ON CONFLICT DO NOTHING
     RETURNING job_id, workflow_id, workflow_version, asset_id, version_ordinal, purpose

@@ -41,6 +41,7 @@ class ClaimedTask:
     delivery_count: int
     max_deliveries: int
     priority: int
+    turn: int
     traceparent: str | None
     available_at: datetime
     waited_seconds: float  # since then
@@ -159,7 +160,7 @@ class TaskRepository(Repository[Task]):
             "without": list(without),
         }
         claimed = [ClaimedTask(**row) for row in await self._rows("claim_tasks", given)]
-        return sorted(claimed, key=lambda task: (-task.priority, task.available_at, task.task_id))
+        return sorted(claimed, key=lambda task: (-task.priority, task.turn, task.available_at, task.task_id))
 
     async def take(
         self, worker_id: WorkerId, task_ids: Iterable[TaskId], lease_seconds: float

@@ -16,12 +16,12 @@ WHERE task_id = ANY (ARRAY(
         SELECT task_id FROM dagapp.dag_tasks
         WHERE queue = %(queue)s AND status = 'queued' AND available_at <= now()
           AND handler <> ALL (%(without)s::text[])
-        ORDER BY priority DESC, available_at, task_id
+        ORDER BY priority DESC, turn, available_at, task_id
         LIMIT %(limit)s
         FOR UPDATE SKIP LOCKED
     ))
 RETURNING task_id, job_id, node_id, queue, handler, params, timeout_seconds, retry_count, delivery_count,
-          max_deliveries, priority, traceparent, available_at,
+          max_deliveries, priority, turn, traceparent, available_at,
           extract(epoch FROM now() - available_at)::float8 AS waited_seconds, (
               -- What may be read for an asset is its partner's: by the registry, whatever the task's parameters say.
               SELECT coalesce(platform.source_containers, ARRAY['bronze/' || platform.platform_id || '/'])

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
+from graticule.config import DEFAULT_PARTNER_MAX_PRIORITY
 from graticule.core.compatibility import JOB_FIELDS, translate_fields, translate_inputs
 from graticule.core.errors import Conflict, Refused
 from graticule.core.fault_points import Commit
@@ -91,6 +92,7 @@ class PreparedJob:
     work: AssetWork | None = None
     traceparent: str | None = None  # of the trace that all of the job belongs to
     actor: str | None = None  # who submits, if not the one that the submission names
+    share: str = ""
 
 
 class JobService:
@@ -104,11 +106,13 @@ class JobService:
         *,
         callback_allow: str = "",
         default_container: str | None = None,
+        partner_max_priority: int = DEFAULT_PARTNER_MAX_PRIORITY,
     ) -> None:
         """Make a service; `callback_allow` names what callbacks may reach although it is private.
 
         Jobs that are submitted without a `container_name` read from the default one, if there is one.
         """
+        self.partner_max_priority = partner_max_priority
         self._callback_allow = callback_allow
         self._default_container = default_container
         self._database = database
@@ -150,9 +154,17 @@ class JobService:
             return await self._found(connection, prepared, created)
 
     def prepare(
-        self, submission: Submission, work: AssetWork | None = None, *, actor: str | None = None
+        self,
+        submission: Submission,
+        work: AssetWork | None = None,
+        *,
+        actor: str | None = None,
+        platform_id: str | None = None,
     ) -> PreparedJob:
-        """Find the workflow and check the inputs, or raise why the job cannot be made."""
+        """Find the workflow and check the inputs, or raise why the job cannot be made.
+
+        The tasks of a job for a partner's asset take turns with those of other partners.
+        """
         graph = self._workflows.library.get(submission.workflow_id)
         if submission.callback_url is not None:
             check_callback_url(submission.callback_url, self._callback_allow)
@@ -164,7 +176,18 @@ class JobService:
         is_one = graph.job_id == "params" and work is None
         job_id = JobId(deterministic_job_id(graph, inputs) if is_one else _new_job_id())
         traceparent = trace_of_new_job(submission.traceparent, graph.workflow_id, job_id)
-        return PreparedJob(submission, job_id, graph, inputs, work, traceparent, actor)
+        share = self._share(platform_id, submission.priority)
+        return PreparedJob(submission, job_id, graph, inputs, work, traceparent, actor, share)
+
+    def _share(self, platform_id: str | None, priority: int) -> str:
+        """Name whose turns a job's tasks take.
+
+        What a partner may ask for must not put it before others, only before the rest of its own: each of its
+        priorities takes turns of its own. A higher priority comes from an operator, and goes before all turns.
+        """
+        if platform_id is None or priority > self.partner_max_priority:
+            return ""
+        return f"{platform_id}/{priority}" if priority else platform_id
 
     async def add_within(self, connection: Connection, prepared: Sequence[PreparedJob]) -> set[JobId]:
         """Make the jobs inside the caller's transaction, with their first step taken, and name the new ones."""
@@ -199,6 +222,7 @@ class JobService:
             work=prepared.work,
             has_callback=asked.callback_url is not None,
             created_at=now,
+            share=prepared.share,
         )
         return DecidedJob(JobSnapshot(job, {}), prepared.graph, state, _as_new_rows(decision, nodes), step=step)
 
@@ -289,6 +313,7 @@ def _job_row(prepared: PreparedJob) -> dict[str, Any]:
         "workflow_hash": prepared.graph.content_hash,
         "input_params": prepared.inputs,
         "traceparent": prepared.traceparent,
+        "share": prepared.share,
         **(asdict(prepared.work) if prepared.work else {}),
         **{name: getattr(prepared.submission, name) for name in copied},
     }

@@ -91,7 +91,7 @@ class PublishingJobs:
             priority=version.priority,
         )
         work = AssetWork(AssetId(version.asset_id), version.version_ordinal, purpose)
-        prepared = self._jobs.prepare(submission, work, actor=change.caller.name)
+        prepared = self._jobs.prepare(submission, work, actor=change.caller.name, platform_id=change.asset.platform_id)
         await self._jobs.add_within(change.connection, [prepared])
         await change.read_again(version)
         return prepared.job_id

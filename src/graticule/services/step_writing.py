@@ -140,6 +140,7 @@ def _added(job: DecidedJob) -> Iterator[Row]:
 
 
 def _tasks(job: DecidedJob) -> Iterator[Row]:
+    share = job.snapshot.job.share
     for task in job.decision.tasks:
         yield job.row(
             task_id=task.task_id,
@@ -149,7 +150,8 @@ def _tasks(job: DecidedJob) -> Iterator[Row]:
             params=task.params,
             retry_count=task.retry_count,
             timeout_seconds=task.timeout_seconds,
-            priority=job.state.priority,
+            priority=0 if share else job.state.priority,  # among partners, turns decide
+            share=share,
             traceparent=job.traceparent,
         )
 

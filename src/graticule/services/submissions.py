@@ -13,8 +13,9 @@ from graticule.core.fault_points import Commit
 from graticule.core.ids import AssetId, PlatformId, WorkflowId
 from graticule.core.models import AssetRevision, AssetVersion, GeospatialAsset, Platform, PlatformRequest
 from graticule.core.models.engine import EventType, JobPurpose
+from graticule.core.models.fields import MAX_PRIORITY
 from graticule.core.partner_fields import split_refs
-from graticule.core.permissions import Caller
+from graticule.core.permissions import Caller, Deed
 from graticule.core.refusals import Refusal
 from graticule.core.states import ApprovalState, ClearanceState, ProcessingState
 from graticule.repositories.assets import AssetRepository, AssetRevisionRepository, AssetVersionRepository
@@ -68,8 +69,9 @@ class SubmissionService:
             platform = await self._platform(connection, asked.platform_id, caller)
             identity, _ = split_refs(platform, asked.platform_refs)
             asset_id = asset_id_of(platform.platform_id, identity)
+            asked = self._with_allowed_priority(asked, caller)
             if idempotency_key is not None:
-                earlier = await _earlier(connection, asked, idempotency_key)
+                earlier = await self._earlier(connection, asked, caller, idempotency_key)
                 if earlier is not None:
                     return _receipt(earlier)
             await AssetRepository(connection).lock(asset_id)
@@ -143,6 +145,25 @@ class SubmissionService:
         found = await PlatformRepository(connection).kept(PlatformId(platform_id))
         if found is None or not caller.sees(platform_id):
             raise NotFound(f"There is no platform {platform_id}.")
+        return found
+
+    def _with_allowed_priority(self, submission: PlatformSubmission, caller: Caller) -> PlatformSubmission:
+        """Lower the priority to the highest that the caller may ask for."""
+        highest = MAX_PRIORITY if caller.may(Deed.OPERATE) else self._jobs.partner_max_priority
+        return submission.model_copy(update={"priority": min(submission.priority, highest)})
+
+    async def _earlier(
+        self, connection: Connection, asked: PlatformSubmission, caller: Caller, key: str
+    ) -> PlatformRequest | None:
+        requests, platform_id = RequestRepository(connection), PlatformId(asked.platform_id)
+        await requests.lock_key(platform_id, key)
+        found = await requests.find_by_idempotency_key(platform_id, key)
+        if found is not None and self._with_allowed_priority(_submission_of(found), caller) != asked:
+            raise Refused(
+                Refusal.IDEMPOTENCY_KEY_REUSED,
+                "This Idempotency-Key came with another submission before.",
+                hint="Use a new key for new data; the same key only to repeat the very same request.",
+            )
         return found
 
     async def _asset(
@@ -238,7 +259,7 @@ class SubmissionService:
 
     def _order(self, change: AssetUnderChange, request: PlatformRequest) -> _Order:
         """Prepare the job of a work order, which names it before it exists: all of it commits together."""
-        asked = _submission_of(request)
+        asked = self._with_allowed_priority(_submission_of(request), change.caller)
         graph = self._workflows.library.get(ingest_workflow(asked))
         submission = Submission(
             workflow_id=graph.workflow_id,
@@ -249,7 +270,7 @@ class SubmissionService:
             priority=asked.priority,
         )
         work = AssetWork(AssetId(request.asset_id), request.version_ordinal, JobPurpose.PROCESS)
-        prepared = self._jobs.prepare(submission, work, actor=change.caller.name)
+        prepared = self._jobs.prepare(submission, work, actor=change.caller.name, platform_id=change.asset.platform_id)
         return _Order(request.model_copy(update={"job_id": prepared.job_id}), prepared)
 
     async def _eta(self, connection: Connection, order: _Order, now: datetime) -> datetime | None:
@@ -277,19 +298,6 @@ class SubmissionService:
         }
         await change.tell(event, now, request.version_ordinal, **told, **data)
         await self._jobs.add_within(change.connection, [order.prepared])
-
-
-async def _earlier(connection: Connection, asked: PlatformSubmission, key: str) -> PlatformRequest | None:
-    requests, platform_id = RequestRepository(connection), PlatformId(asked.platform_id)
-    await requests.lock_key(platform_id, key)
-    found = await requests.find_by_idempotency_key(platform_id, key)
-    if found is not None and _submission_of(found) != asked:
-        raise Refused(
-            Refusal.IDEMPOTENCY_KEY_REUSED,
-            "This Idempotency-Key came with another submission before.",
-            hint="Use a new key for new data; the same key only to repeat the very same request.",
-        )
-    return found
 
 
 def _meant(versions: Sequence[AssetVersion], asked: Retrial | Reprocessing) -> AssetVersion | None:
@@ -430,4 +438,5 @@ def _receipt(request: PlatformRequest) -> SubmissionReceipt:
         version_ordinal=request.version_ordinal,
         revision=request.revision,
         job_id=request.job_id,
+        priority=_submission_of(request).priority,
     )

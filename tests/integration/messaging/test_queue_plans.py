@@ -92,5 +92,5 @@ def test_no_statement_reads_the_ended_tasks(database: TestDatabase, subtests: py
 def plan_of_claim(connection: psycopg.Connection[Any]) -> str:
     connection.execute("DEALLOCATE claim_tasks")
     plan = plan_of(connection, "claim_tasks")
-    assert "dag_tasks_queue_priority_available_at_task_id_idx" in plan
+    assert "dag_tasks_queue_priority_turn_available_at_task_id_idx" in plan
     return plan

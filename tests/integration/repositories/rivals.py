@@ -154,7 +154,9 @@ def _one(query: str, run: Run) -> Move:
 
 async def _add_job(session: Session) -> object:
     row = {"job_id": f"of {session.name}", "workflow_id": "flow", "workflow_version": "1", "workflow_hash": rows.HASH}
-    return await session.steps.add_jobs([{**row, "priority": 0, "input_params": {}, "idempotency_key": "key"}], LATER)
+    return await session.steps.add_jobs(
+        [{**row, "priority": 0, "share": "", "input_params": {}, "idempotency_key": "key"}], LATER
+    )
 
 
 API_MOVES: Final[dict[str, Move]] = {

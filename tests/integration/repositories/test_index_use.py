@@ -116,7 +116,7 @@ EXPIRED = (
 RETRIES = "SELECT * FROM dagapp.dag_nodes WHERE status = 'ready' AND ready_at <= %(now)s"
 NEXT_TASK = (
     "SELECT * FROM dagapp.dag_tasks WHERE queue = %(queue)s AND status = 'queued' AND available_at <= %(now)s"
-    " ORDER BY priority DESC, available_at, task_id LIMIT 5 FOR UPDATE SKIP LOCKED"
+    " ORDER BY priority DESC, turn, available_at, task_id LIMIT 5 FOR UPDATE SKIP LOCKED"
 )
 LIST_JOBS = _query("job_views.sql", "list_jobs_without_results")
 LIST_BY_TEXT = _query("job_views.sql", "list_jobs_by_text")
@@ -145,7 +145,7 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "the next tasks of a queue": (
         NEXT_TASK,
         {"queue": "queue-1", "now": LATER},
-        "dag_tasks_queue_priority_available_at_task_id_idx",
+        "dag_tasks_queue_priority_turn_available_at_task_id_idx",
     ),
     "a job by its idempotency key": (
         _query("jobs.sql", "find_job_by_idempotency_key"),
@@ -229,5 +229,5 @@ def test_the_state_is_read_without_what_has_ended(full: psycopg.Connection[Tuple
         "dag_task_results_job_id_result_id_idx",
         "dag_tasks_lease_expires_at_idx",
         "dag_tasks_queue_created_at_idx",
-        "dag_tasks_queue_priority_available_at_task_id_idx",
+        "dag_tasks_queue_priority_turn_available_at_task_id_idx",
     } <= used

@@ -62,6 +62,7 @@ NEW_TASK: dict[str, Any] = {
     "retry_count": 1,
     "timeout_seconds": 60,
     "priority": 0,
+    "share": "",
 }
 EVENT: dict[str, Any] = {"job_id": "job", "event_type": "node_ready", "node_id": "node", "data": {"a": NASTY}}
 JOB_ROW: dict[str, Any] = {"job_id": "job", "before": "pending", "status": "running"}
@@ -506,6 +507,7 @@ async def test_jobs_are_added_in_term_one_and_taken_keys_add_nothing(held: Conne
         "workflow_version": "1",
         "workflow_hash": rows.HASH,
         "priority": 3,
+        "share": "",
         "input_params": NESTED,
     }
     given = [

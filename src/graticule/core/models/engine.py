@@ -228,6 +228,9 @@ class Job(Row):
     asset_id: AssetKey | None = None
     version_ordinal: int | None = None
     purpose: JobPurpose | None = Field(None, description="What it does for its asset version.")
+    share: Short = Field(
+        "", description="The partner whose turns its tasks take; empty when priority alone orders them."
+    )
     owner_id: OwnerKey | None = Field(None, description="The orchestrator that decides for this job.")
     owner_epoch: BigInt = Field(
         0, description="Raised by every change of owner; a write that carries an older one is void."
@@ -323,9 +326,14 @@ class Task(Row):
         ),
         indexes=(
             Index(
-                ("queue", "priority DESC", "available_at", "task_id"),
+                ("queue", "priority DESC", "turn", "available_at", "task_id"),
                 where="status = 'queued'",
                 comment="What a worker claims next.",
+            ),
+            Index(
+                ("queue", "priority", "share", "turn"),
+                where="status = 'queued'",
+                comment="The last turn of a share, behind which its next tasks line up.",
             ),
             Index(("lease_expires_at",), where="status = 'leased'", comment="Leases that ran out."),
             Index(
@@ -347,6 +355,8 @@ class Task(Row):
     params: JsonObject = Field(default_factory=dict)
     status: MessageStatus = MessageStatus.QUEUED
     priority: Priority = 0
+    share: Short = Field("", description="As its job's; of one priority, shares take turns.")
+    turn: BigInt = Field(0, description="Its place among the tasks of its queue and priority.")
     retry_count: int = 0
     timeout_seconds: int = 3600
     max_deliveries: int = 10

@@ -1,7 +1,7 @@
 """The column types and grants that many tables share."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field, JsonValue
 
@@ -22,7 +22,8 @@ Url = Annotated[str, Field(max_length=512)]
 Path = Annotated[str, Field(max_length=1024)]
 ErrorText = Annotated[str, Field(max_length=2000)]
 
-Priority = Annotated[int, Field(ge=0, le=10)]
+MAX_PRIORITY: Final = 10
+Priority = Annotated[int, Field(ge=0, le=MAX_PRIORITY)]
 
 JobKey = Annotated[JobId, Field(max_length=64)]
 NodeKey = Annotated[NodeId, Field(max_length=128)]
