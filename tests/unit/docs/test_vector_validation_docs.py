@@ -8,7 +8,7 @@ from graticule.core.validation import MOST_FACT_BYTES, ValidationReport
 from graticule.handlers import zip_archive
 from graticule.handlers.vector import validation
 from graticule.handlers.vector.examining import chunks, report, scanning
-from graticule.handlers.vector.preparing import wkb
+from graticule.handlers.vector.preparing import complexity, wkb
 from graticule.handlers.vector.rejecting import HOW_TO_FIX, Code, severity_of
 from graticule.handlers.vector.sources import archive, choosing, filegdb, geopackage, ogr, opening, topojson, xml_source
 from graticule.handlers.vector.sources.options import SourceOptions
@@ -50,6 +50,10 @@ def test_the_limits() -> None:
         "a tag or comment of XML": f"{xml_source.MAX_TOKEN_BYTES // 1024**2} MiB",
         "the start and end angle of an arc in GML": f"±{xml_source.MAX_ANGLE} degrees",
         "a feature": f"{ogr.BATCH_BYTES // 1024**2} MiB",
+        "crossings and touches of the edges of an invalid polygon": f"{complexity.MAX_MEETINGS:,}, and in a whole file "
+        f"{complexity.MAX_MEETINGS_IN_FILE:,} and one more for each vertex",
+        "vertices of an invalid geometry": f"{complexity.MAX_REPAIRED_VERTICES:,}",
+        "pairs of parts of an invalid geometry whose boxes overlap": f"{complexity.MAX_PART_PAIRS:,}",
         "CRSs that a GeoPackage defines": f"{geopackage.MAX_DEFINITIONS:,}",
         "descriptions of the fields of a File Geodatabase's table": f"{filegdb.MAX_HEADER_BYTES // 1024**2} MiB",
         "files in an archive": f"{zip_archive.MAX_ENTRIES:,}",

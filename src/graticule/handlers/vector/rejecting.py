@@ -44,6 +44,7 @@ class Code(StrEnum):
     UNSUPPORTED_GEOMETRY = "unsupported_geometry"
     TOO_MANY_FIELDS = "too_many_fields"
     TOO_LARGE_FEATURE = "too_large_feature"
+    GEOMETRY_TOO_COMPLEX = "geometry_too_complex"
     NOT_UTF8 = "not_utf8"
     MISREAD_ESCAPE = "misread_escape"
     UNFIT_VALUE = "unfit_value"
@@ -106,6 +107,10 @@ HOW_TO_FIX: Final[dict[Code, str]] = {
     Code.UNSUPPORTED_GEOMETRY: "Convert surfaces to polygons: ogr2ogr -nlt MULTIPOLYGON out.gpkg in.gpkg",
     Code.TOO_MANY_FIELDS: "Keep only the fields you need: ogr2ogr -select <fields> out.gpkg in.gpkg",
     Code.TOO_LARGE_FEATURE: "Split the feature: ogr2ogr -explodecollections out.gpkg in.gpkg",
+    Code.GEOMETRY_TOO_COMPLEX: (
+        "Repair the feature before you send it (ST_MakeValid, or Fix geometries in QGIS), simplify it, or split it "
+        "into several features."
+    ),
     Code.NOT_UTF8: "Export the file with UTF-8 text.",
     Code.MISREAD_ESCAPE: (
         "Write characters directly instead of as \\u escapes, in Python with json.dumps(…, ensure_ascii=False), "

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from graticule.core.validation import shortened
 from graticule.handlers.vector.described import ColumnType
 from graticule.handlers.vector.preparing.attributes import column_type, converted
+from graticule.handlers.vector.preparing.complexity import ComplexityLimit
 from graticule.handlers.vector.preparing.parsing import Geometries, Parsed, parsed
 from graticule.handlers.vector.preparing.repairing import collapses, has_collapsing_parts
 from graticule.handlers.vector.preparing.reprojecting import NOISE
@@ -102,6 +103,7 @@ class Scan:
         self.curved, self.unclosed, self.shortened = Noted(), Noted(), Noted()
         self.flat, self.partly_flat = Noted(), Noted()
         self.values = [Values(field) for field in fields]
+        self._complexity = ComplexityLimit()
         self.begin_layer(half_turn)
 
     def begin_layer(self, half_turn: float | None) -> None:
@@ -157,7 +159,9 @@ class Scan:
         is_empty = shapely.is_empty(geometries)
         self.null.add(np.flatnonzero(is_null), self.count)
         self.empty.add(np.flatnonzero(is_empty), self.count)
+        self._complexity.check_large(geometries, self.count)
         is_invalid = ~(shapely.is_valid(geometries) | is_null)
+        self._complexity.check_invalid(geometries[is_invalid], self.count + 1 + np.flatnonzero(is_invalid))
         is_flat = np.zeros(len(geometries), bool)
         is_flat[is_invalid] = collapses(geometries[is_invalid])
         self.flat.add(np.flatnonzero(is_flat), self.count)

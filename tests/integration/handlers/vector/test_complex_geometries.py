@@ -1,0 +1,92 @@
+"""Polygons that would keep GEOS busy for hours are rejected in seconds; large ones that would not are taken."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import shapely
+from tests.integration.handlers.vector.vector_chain import FILE, Chain, codes, write_features
+
+from graticule.handlers.vector.preparing import complexity
+
+Points = np.ndarray[Any, np.dtype[np.float64]]
+
+
+def star(count: int, step: int) -> Points:
+    """A star polygon: each edge crosses `step - 1` others on either side."""
+    turns = (np.arange(count) * step % count) * 2 * np.pi / count
+    return np.column_stack([np.cos(turns), np.sin(turns)])
+
+
+def comb(count: int) -> Points:
+    """A valid polygon of long teeth that lie slantwise, so that the boxes of all edges overlap."""
+    along = np.arange(count) / count
+    teeth = np.column_stack([along, np.arange(count) % 2])
+    outline = np.vstack([teeth, [[1, -1], [0, -1]]])
+    return np.asarray(outline @ np.array([[1, 1], [-1, 1]]) / 2)
+
+
+def wave(count: int) -> Points:
+    """A long outline without a crossing, as that of a coast."""
+    turns = np.arange(count) * 2 * np.pi / count
+    radius = 1 + 0.0001 * np.sin(turns * count / 12)
+    return np.column_stack([np.cos(turns), np.sin(turns)]) * radius[:, None]
+
+
+def knotted(outline: Points) -> Points:
+    """The same outline, with two of its vertices exchanged."""
+    made = outline.copy()
+    made[[10, 12]] = made[[12, 10]]
+    return made
+
+
+def examined(folder: Path, *outlines: Points) -> Any:
+    write_features(folder / FILE, [shapely.Polygon(each) for each in outlines])
+    return Chain(folder, None).validate()  # type: ignore[arg-type]
+
+
+MONSTERS = {
+    "a star of 200,001 edges": [star(200_001, 66_667)],
+    "a star whose edges cross a few others": [star(100_001, 5)],
+    "random places": [np.random.default_rng(1).random((20_000, 2))],
+    "a valid comb": [comb(60_000)],
+    "several of which each would do": [star(10_001, 4)] * 20,
+    "several combs of which each would do": [comb(5_000)] * 20,
+}
+
+
+@pytest.mark.parametrize("monster", MONSTERS)
+def test_what_would_take_hours_is_rejected_in_seconds(tmp_path: Path, monster: str) -> None:
+    begun = time.process_time()
+    result = examined(tmp_path, shapely.get_coordinates(shapely.box(0, 0, 1, 1)), *MONSTERS[monster])
+    assert codes(result) == ["geometry_too_complex"]
+    assert time.process_time() - begun < 20
+    assert result.report is not None
+    (found,) = result.report["findings"]
+    assert found["where"] == found["what"].split(" is ")[0].lower()
+    assert int(found["where"].removeprefix("feature ")) > 1
+
+
+def test_large_polygons_are_taken(tmp_path: Path) -> None:
+    result = examined(tmp_path, wave(600_000), knotted(wave(100_000)))
+    assert result.output["facts"]["invalid"]["count"] == 1
+
+
+def test_parts_with_borders_in_common_are_taken() -> None:
+    """As a partner's districts that were collected into one feature: each vertex touches those of its neighbours."""
+    squares = shapely.multipolygons([shapely.box(x, y, x + 1, y + 1) for x in range(60) for y in range(60)])
+    assert not shapely.is_valid(squares)
+    assert complexity.meetings(squares) == 0
+
+
+@pytest.mark.parametrize(("count", "step"), [(7, 2), (7, 3), (101, 2), (1_001, 20)])
+def test_the_crossings_of_a_star_are_counted(count: int, step: int) -> None:
+    assert complexity.meetings(shapely.Polygon(star(count, step))) == count * (step - 1)
+
+
+def test_parts_that_lie_in_each_other_many_times_are_too_complex() -> None:
+    """Each pair of parts would be compared, though no two of their edges meet."""
+    rings = [shapely.Point(0, 0).buffer(0.1 + n, quad_segs=1) for n in range(1_200)]
+    assert complexity.meetings(shapely.multipolygons(rings)) > complexity.MAX_MEETINGS
