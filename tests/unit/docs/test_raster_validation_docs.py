@@ -32,6 +32,9 @@ def test_the_limits() -> None:
     assert told == {
         "pixels on a side": f"{examination.LONGEST_SIDE:,}",
         "bands": f"{inspection.MAX_BANDS:,}",
+        "pixels of a band, also after a warp": f"{examination.MAX_PIXELS // 10**9} billion, and "
+        f"{examination.MAX_PIXELS_PER_BYTE:,} for each byte of data; "
+        f"{examination.MAX_SPARSE_PIXELS // 10**6} million are always allowed",
         "pixels without compression": f"{examination.MOST_RAW_BYTES // 1024**3} GiB",
         "a block, of all bands if they are interleaved by pixel": f"{examination.MAX_BLOCK_BYTES // MEBIBYTE} MiB",
         "the same in tiles of 512 x 512 pixels": f"{examination.MAX_TILE_BYTES // MEBIBYTE} MiB",

@@ -39,6 +39,7 @@ from graticule.handlers.raster.options import DEFAULT_CRS, Resampling, Tier, res
 from graticule.handlers.raster.preparation import PlacedByPoints, Readable
 from graticule.handlers.raster.raster_type import Declared, RasterType, fits, raster_type_of
 from graticule.handlers.raster.sampling import Sample, Watch, holds_data, sampled
+from graticule.handlers.raster.tiff_layout import index_size
 from graticule.handlers.raster.validation_codes import Code, finding
 from graticule.handlers.raster.warp import nodata_of
 from graticule.telemetry import span
@@ -52,6 +53,9 @@ MAX_BLOCK_BYTES: Final = 128 * _MEBIBYTE
 MAX_TILE_BYTES: Final = _GIBIBYTE  # of a tile of the usual 512 x 512 pixels with many bands, stored by pixel
 BOMB_ABOVE_BYTES: Final = 16 * _GIBIBYTE
 BOMB_RATIO: Final = 1000  # DEFLATE cannot do better: beyond it, nearly nothing is stored
+MAX_PIXELS: Final = 200_000_000_000  # of each band: a thousand large tiles or so
+MAX_SPARSE_PIXELS: Final = 250_000_000  # whatever is stored of them
+MAX_PIXELS_PER_BYTE: Final = 4000  # beyond the index: of constant areas, hardly more are stored in one
 _METHODS: Final = {"nearest": "nearest-neighbour"}
 DTYPES: Final = (
     *("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"),
@@ -101,7 +105,7 @@ def _examined(dataset: DatasetReader, readable: Readable, *, wanted: Wanted, wat
     facts, said = facts_of(dataset, kind), declared(dataset)
     findings = [*find_type_problems(dataset), *_places(dataset), *_targets(dataset, said, wanted)]
     if not any(each.severity is Severity.REJECT for each in findings):
-        findings += _grids(dataset, wanted)
+        findings += _grids(dataset, wanted, size)
     sample, unread = _decoded(dataset, name, kind, size, watch)
     findings += unread
     facts = facts.model_copy(update=_seen(said, wanted, sample) | _sent(readable))
@@ -162,6 +166,7 @@ def find_dangers(dataset: DatasetReader, size: int, band_count: int | None = Non
 def _sizes(dataset: DatasetReader, size: int, band_count: int) -> Iterator[Finding]:
     raw, (height, width) = raw_bytes(dataset) // dataset.count * band_count, dataset.block_shapes[0]
     shape = f"{dataset.width} x {dataset.height} pixels, {band_count} bands"
+    pixels = _too_many_pixels(dataset, dataset.width, dataset.height, size, "It has")
     if (found := too_many_bands(band_count)) is not None:
         yield found
     if max(dataset.width, dataset.height) > LONGEST_SIDE or raw > MOST_RAW_BYTES:
@@ -169,10 +174,25 @@ def _sizes(dataset: DatasetReader, size: int, band_count: int) -> Iterator[Findi
     elif raw > BOMB_ABOVE_BYTES and raw > BOMB_RATIO * size:
         what = f"Its {size} bytes would become {raw} bytes of pixels ({shape})."
         yield finding(Code.DECOMPRESSION_BOMB, what)
+    elif pixels is not None:
+        yield pixels
     limit = max(MAX_BLOCK_BYTES, min(MAX_TILE_BYTES, 512 * 512 * pixel_bytes(dataset)))
     if block_bytes(dataset) > limit:
         what = f"A block of {width} x {height} pixels takes more than {limit // _MEBIBYTE} MiB of memory."
         yield finding(Code.BLOCK_TOO_LARGE, what, "block layout")
+
+
+def _too_many_pixels(dataset: DatasetReader, width: int, height: int, size: int, whose: str) -> Finding | None:
+    """Find that pixels of a source, or of what it becomes, are more than what is stored of them accounts for.
+
+    Each of them is warped, compressed and looked at, also where a sparse file holds nothing.
+    """
+    stored = max(0, size - index_size(dataset)) if dataset.driver in TIFF.drivers else size
+    limit = min(MAX_PIXELS, max(MAX_SPARSE_PIXELS, MAX_PIXELS_PER_BYTE * stored))
+    if width * height <= limit:
+        return None
+    what = f"{whose} {width} x {height} pixels; with {stored} bytes of data, up to {limit} are accepted."
+    return finding(Code.TOO_MANY_PIXELS, what)
 
 
 def find_type_problems(dataset: DatasetReader) -> Iterator[Finding]:
@@ -262,15 +282,16 @@ def _reprojection(dataset: DatasetReader, facts: RasterFacts, wanted: Wanted) ->
         yield finding(Code.ROTATED, f"Its grid is rotated; resampled to a north-up grid {how}.", "geotransform")
 
 
-def _grids(dataset: DatasetReader, wanted: Wanted) -> list[Finding]:
+def _grids(dataset: DatasetReader, wanted: Wanted, size: int) -> list[Finding]:
     """Find that no sensible grid can be made of it in the CRS of the output."""
     try:
-        output_grid(dataset, known_crs(wanted.target_crs or DEFAULT_CRS))
+        grid = output_grid(dataset, known_crs(wanted.target_crs or DEFAULT_CRS))
     except Rejected as rejected:
         return rejected.findings
     except (*GDAL_ERRORS, ProjError):
         return [finding(Code.UNUSABLE_GRID, "It cannot be brought into the CRS of the output.", "target_crs")]
-    return []
+    found = _too_many_pixels(dataset, grid.width, grid.height, size, f"In {crs_name(grid.crs)} it would have")
+    return [] if found is None else [found]
 
 
 def known_crs(code: str) -> CRS | None:

@@ -11,6 +11,7 @@ from rasterio.io import DatasetReader
 MOST_LOOKED_AT: Final = 50_000  # blocks
 _FIRST_DIRECTORY_BEFORE: Final = 300
 _SMALL: Final = 512
+_INDEX_ENTRY_BYTES: Final = 16  # in a BigTIFF, and 8 in others
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,13 @@ def is_tiled(dataset: DatasetReader) -> bool:
 def block_past(dataset: DatasetReader, size: int) -> StoredBlock | None:
     """Give a block that ends after the end of the file; of very many blocks only a part is looked at."""
     return next((block for block in _looked_at(dataset) if block.offset + block.size > size), None)
+
+
+def index_size(dataset: DatasetReader) -> int:
+    """Return how many bytes the places and sizes of all blocks take in the file at most, of missing blocks too."""
+    height, width = dataset.block_shapes[0]
+    blocks = ceil(dataset.width / width) * ceil(dataset.height / height)
+    return _INDEX_ENTRY_BYTES * blocks * (int(dataset.count) if _is_by_band(dataset) else 1)
 
 
 def stored_size(dataset: DatasetReader, column: int, row: int) -> int:

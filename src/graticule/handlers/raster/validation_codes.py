@@ -27,6 +27,7 @@ class Code(StrEnum):
     TRUNCATED = "truncated"
     CORRUPT = "corrupt"
     TOO_LARGE = "too_large"
+    TOO_MANY_PIXELS = "too_many_pixels"
     TOO_MANY_BANDS = "too_many_bands"
     BLOCK_TOO_LARGE = "block_too_large"
     DECOMPRESSION_BOMB = "decompression_bomb"
@@ -78,6 +79,8 @@ HOW_TO_FIX: Final[dict[Code, str]] = {
     Code.TRUNCATED: "Upload the file again, and compare its size and checksum with those of the original.",
     Code.CORRUPT: "Export the file again from its source, or upload it again if the original can be read.",
     Code.TOO_LARGE: "Split the raster into several files.",
+    Code.TOO_MANY_PIXELS: "Crop the parts without data, split the raster into several files, or choose a target_crs in "
+    "which it does not lie askew.",
     Code.TOO_MANY_BANDS: "Choose one variable or time step with processing_options.variable or "
     "processing_options.time, or split the bands across several files: gdal_translate -b 1 -b 2 … in.tif out.tif",
     Code.BLOCK_TOO_LARGE: "Write it with tiles: gdal_translate -co TILED=YES in.tif out.tif",

@@ -427,11 +427,36 @@ def sparse(file: Path, side: int, count: int = 1, **options: Any) -> Path:
 def test_sizes_that_are_not_accepted(bronze: Path) -> None:
     bomb = sparse(bronze / "a.tif", 200_000, tiled=True, blockxsize=8192, blockysize=8192, compress="zstd")
     assert set(rejected(bomb)) == {"decompression_bomb"}
-    block = sparse(bronze / "b.tif", 20_000, tiled=True, blockxsize=16_384, blockysize=16_384)
+    block = sparse(bronze / "b.tif", 15_000, tiled=True, blockxsize=16_384, blockysize=16_384)
     assert set(rejected(block)) == {"block_too_large"}
     assert accepted(write(bronze / "c.tif", gradient(64, 4, 4, "float64")))
     assert set(rejected(write(bronze / "d.tif", gradient(1025, 4, 4, "uint8")))) == {"too_many_bands"}
     assert accepted(write(bronze / "e.tif", gradient(1024, 4, 4, "uint8")))["facts"]["band_count"] == 1024
+
+
+def test_pixels_of_which_nothing_is_stored_are_counted(bronze: Path) -> None:
+    empty = write_empty(bronze / "a.tif", 1_000_000, 1000, Affine(1e-4, 0, 0, 0, -1e-4, 50), dtype="float64")
+    assert set(rejected(empty)) == {"too_many_pixels"}
+    tiles: dict[str, Any] = {"tiled": True, "blockxsize": 128, "blockysize": 128}
+    small_blocks = write_empty(bronze / "b.tif", 20_000, 20_000, Affine(1e-4, 0, 0, 0, -1e-4, 50), **tiles)
+    assert set(rejected(small_blocks)) == {"too_many_pixels"}
+
+
+def test_pixels_that_a_warp_adds_are_counted(bronze: Path) -> None:
+    """A line of pixels that runs from one corner of its bounding box to the other."""
+    askew = write_empty(bronze / "a.tif", 40_000, 4_000, Affine(1e-4, -1e-4, 0, -1e-4, -1e-4, 20))
+    assert set(rejected(askew)) == {"too_many_pixels"}
+
+
+def test_many_pixels_that_are_stored_are_accepted(bronze: Path) -> None:
+    assert accepted(hollow_tiff(bronze / "a.tif", 61_000))["raw_size_mb"] > 10_000
+
+
+def write_empty(file: Path, width: int, height: int, transform: Affine, dtype: str = "uint8", **options: Any) -> Path:
+    """Write a sparse file of which no block is stored."""
+    profile = {"driver": "GTiff", "crs": "EPSG:4326", "transform": transform, "SPARSE_OK": "TRUE"}
+    with rasterio.open(file, "w", width=width, height=height, count=1, dtype=dtype, **profile, **options):
+        return file
 
 
 @pytest.mark.parametrize(("count", "interleave"), [(326, "band"), (326, "pixel"), (1024, "pixel")])
