@@ -1021,6 +1021,8 @@ export interface components {
             asset_id?: string | null;
             version_ordinal?: number | null;
             purpose?: components["schemas"]["JobPurpose"] | null;
+            /** @default  */
+            share: string;
             owner_id?: string | null;
             /** @default 0 */
             owner_epoch: number;
@@ -1056,6 +1058,8 @@ export interface components {
             asset_id?: string | null;
             version_ordinal?: number | null;
             purpose?: components["schemas"]["JobPurpose"] | null;
+            /** @default  */
+            share: string;
             owner_id?: string | null;
             /** @default 0 */
             owner_epoch: number;
@@ -1093,6 +1097,8 @@ export interface components {
             asset_id?: string | null;
             version_ordinal?: number | null;
             purpose?: components["schemas"]["JobPurpose"] | null;
+            /** @default  */
+            share: string;
             owner_id?: string | null;
             /** @default 0 */
             owner_epoch: number;
@@ -1300,6 +1306,8 @@ export interface components {
             revision: number;
             /** @default accepted */
             status: components["schemas"]["RequestStatus"];
+            /** @default 0 */
+            priority: number;
             monitor_url: string;
             job_id: string | null;
         };
@@ -1531,6 +1539,8 @@ export interface components {
             revision: number;
             /** @default accepted */
             status: components["schemas"]["RequestStatus"];
+            /** @default 0 */
+            priority: number;
             monitor_url: string;
         };
         PlatformRequest: {

@@ -879,6 +879,8 @@ export interface components {
             asset_id?: string | null;
             version_ordinal?: number | null;
             purpose?: components["schemas"]["JobPurpose"] | null;
+            /** @default  */
+            share: string;
             owner_id?: string | null;
             /** @default 0 */
             owner_epoch: number;
@@ -914,6 +916,8 @@ export interface components {
             asset_id?: string | null;
             version_ordinal?: number | null;
             purpose?: components["schemas"]["JobPurpose"] | null;
+            /** @default  */
+            share: string;
             owner_id?: string | null;
             /** @default 0 */
             owner_epoch: number;
@@ -951,6 +955,8 @@ export interface components {
             asset_id?: string | null;
             version_ordinal?: number | null;
             purpose?: components["schemas"]["JobPurpose"] | null;
+            /** @default  */
+            share: string;
             owner_id?: string | null;
             /** @default 0 */
             owner_epoch: number;

@@ -54,6 +54,37 @@ async def test_a_submission_makes_request_asset_version_and_job_that_name_each_o
     assert (asset.platform_refs, asset.data_type, asset.clearance_state) == (REFS, "raster", "uncleared")
 
 
+CEILINGS: list[
+    tuple[set[ClientRole], int, tuple[int, str, int]]
+] = [  # the job's priority, its share, its tasks' priority
+    ({ClientRole.SUBMITTER}, 0, (0, "ddh", 0)),
+    ({ClientRole.SUBMITTER}, 5, (5, "ddh/5", 0)),
+    ({ClientRole.SUBMITTER}, 10, (5, "ddh/5", 0)),
+    ({ClientRole.OPERATOR}, 5, (5, "ddh/5", 0)),
+    ({ClientRole.OPERATOR}, 6, (6, "", 6)),
+    ({ClientRole.ADMIN}, 10, (10, "", 10)),
+    ({ClientRole.SUBMITTER, ClientRole.OPERATOR}, 10, (10, "", 10)),
+]
+
+
+@pytest.mark.parametrize(("roles", "asked", "expected"), CEILINGS)
+async def test_a_priority_is_lowered_to_what_the_caller_may_ask_for(
+    desk: Desk, roles: set[ClientRole], asked: int, expected: tuple[int, str, int]
+) -> None:
+    caller = Caller("someone", frozenset(roles), PlatformId("ddh"))
+    receipt = await desk.submit(priority=asked, caller=caller)
+    assert receipt.priority == (await desk.version(receipt.asset_id)).priority == expected[0]
+    (job,) = await desk.jobs(receipt.asset_id)
+    (task,) = await desk.bench.tasks(job.job_id)
+    assert (job.priority, job.share, task.priority) == expected
+    assert task.share == job.share
+
+
+async def test_the_same_key_gives_the_same_receipt_whatever_was_lowered(desk: Desk) -> None:
+    first = await desk.submit(priority=10, caller=DDH, key="k")
+    assert await desk.submit(priority=10, caller=DDH, key="k") == first
+
+
 @pytest.mark.parametrize(
     ("data_type", "options", "workflow_id"),
     [

@@ -44,7 +44,7 @@ def block_past(dataset: DatasetReader, size: int) -> StoredBlock | None:
 def index_size(dataset: DatasetReader) -> int:
     """Return how many bytes the places and sizes of all blocks take in the file at most, of missing blocks too."""
     height, width = dataset.block_shapes[0]
-    blocks = ceil(dataset.width / width) * ceil(dataset.height / height)
+    blocks: int = ceil(dataset.width / width) * ceil(dataset.height / height)
     return _INDEX_ENTRY_BYTES * blocks * (int(dataset.count) if _is_by_band(dataset) else 1)
 
 
