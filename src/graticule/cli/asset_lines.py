@@ -81,7 +81,7 @@ def tell_change(change: AssetChange, as_json: bool) -> None:
     if change.version is not None:
         version = change.version
         state = "deleted" if version.deleted_at else version.approval_state
-        name = f"version {version.version_ordinal} ({version.version_label}){_decided(version)}"
+        name = f"version {version.version_ordinal} ({version.version_label}){_describe_revision(version)}"
         standing = f"{name} is {state}, {standing}"
     if change.changed:
         done(f"Done: {standing}.")
@@ -93,7 +93,7 @@ def tell_change(change: AssetChange, as_json: bool) -> None:
         say(f"`graticule watch {change.job_id}` shows how the services follow.")
 
 
-def _decided(version: AssetVersion) -> str:
+def _describe_revision(version: AssetVersion) -> str:
     """Return which revision a review has decided on; what was revoked or deleted has none that counts."""
     is_decided = version.deleted_at is None and version.revoked_at is None
     revision = version.approved_revision if version.approval_state is ApprovalState.APPROVED else version.revision

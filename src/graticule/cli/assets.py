@@ -226,7 +226,7 @@ def approve(
     from graticule.client import calls
     from graticule.core.exchange import Approval
 
-    seen = _seen(server, asset, version, revision)
+    seen = _find_revision(server, asset, version, revision)
     given = {
         "clearance_level": clearance,
         "version_ordinal": version,
@@ -253,7 +253,7 @@ def reject(
     from graticule.client import calls
     from graticule.core.exchange import Rejection
 
-    seen = _seen(server, asset, version, revision)
+    seen = _find_revision(server, asset, version, revision)
     given = {"reason": reason, "version_ordinal": version, "revision": seen, "note": note, "expected_version": expected}
     _change(server, calls.reject(asset, asked(Rejection, given)), as_json)
 
@@ -274,7 +274,7 @@ def revoke(
     from graticule.client import calls
     from graticule.core.exchange import Revocation
 
-    seen = _seen(server, asset, version, revision, is_served=True)
+    seen = _find_revision(server, asset, version, revision, is_served=True)
     given = {"reason": reason, "version_ordinal": version, "revision": seen, "note": note, "expected_version": expected}
     _change(server, calls.revoke(asset, asked(Revocation, given)), as_json)
 
@@ -293,7 +293,7 @@ def clearance(
     from graticule.client import calls
     from graticule.core.exchange import ClearanceChange
 
-    seen = _seen(server, asset, None, revision, is_served=True)
+    seen = _find_revision(server, asset, None, revision, is_served=True)
     given = {"clearance_level": level, "revision": seen, "expected_version": expected}
     _change(server, calls.change_clearance(asset, asked(ClearanceChange, given)), as_json)
 
@@ -385,7 +385,7 @@ def retry(
     _begun(ask(server, wanted), server, watch=watch, as_json=as_json)
 
 
-def _seen(
+def _find_revision(
     server: str | None, asset: str, ordinal: int | None, named: int | None, *, is_served: bool = False
 ) -> int | None:
     """Return the revision that was named, or at a terminal the one that is shown there."""

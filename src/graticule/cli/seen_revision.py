@@ -30,7 +30,7 @@ def confirm_revision(versions: "Sequence[AssetVersion]", ordinal: int | None, *,
     from graticule.cli.asking import local_time
     from graticule.cli.console import say
 
-    version = _version_meant(versions, ordinal, is_served=is_served)
+    version = _find_version(versions, ordinal, is_served=is_served)
     if version is None:
         return None
     revision = version.approved_revision if is_served else version.revision
@@ -41,9 +41,7 @@ def confirm_revision(versions: "Sequence[AssetVersion]", ordinal: int | None, *,
     return revision
 
 
-def _version_meant(
-    versions: "Sequence[AssetVersion]", ordinal: int | None, *, is_served: bool
-) -> "AssetVersion | None":
+def _find_version(versions: "Sequence[AssetVersion]", ordinal: int | None, *, is_served: bool) -> "AssetVersion | None":
     """Find the newest version that the server would choose."""
     for version in sorted(versions, key=lambda each: each.version_ordinal, reverse=True):
         is_pending = version.approval_state is ApprovalState.PENDING_REVIEW

@@ -36,25 +36,20 @@ class QueuedJob(BaseModel):
 
 
 def is_job(form: Mapping[str, JsonValue]) -> bool:
-    """Tell a job by its workflow from data of a partner."""
+    """Whether a form is a job by its workflow, and not data of a partner."""
     return "workflow_id" in form and "platform_id" not in form
 
 
 def read_job(form: Mapping[str, JsonValue]) -> Submission:
-    """Read a job by its workflow, whose inputs may be called `inputs`."""
-    body = dict(form)
-    if "inputs" in body:
-        if "input_params" in body:
-            raise InvalidInput("`inputs` is another name of `input_params`.", hint="Send one of them.")
-        body["input_params"] = body.pop("inputs")
+    """Read a job by its workflow, or raise what is wrong with the body."""
     try:
-        return Submission.model_validate(body)
+        return Submission.model_validate(form)
     except ValidationError as error:
         faults = error.errors(include_url=False, include_context=False, include_input=False)
         raise RequestValidationError([{**fault, "loc": ("body", *fault["loc"])} for fault in faults]) from error
 
 
-def with_our_priority(form: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+def convert_priority(form: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """Return a submission with its priority on our scale."""
     priority = form.get("priority")
     if priority is None:

@@ -36,7 +36,7 @@ from graticule.core.partner_fields import LABEL, REFS, translate
 from graticule.core.permissions import Caller, Deed
 from graticule.core.states import RequestStatus
 from graticule.gateway.earlier_forms import PREFIX as EARLIER_PREFIX
-from graticule.gateway.earlier_forms import QueuedJob, is_job, read_job, with_our_priority
+from graticule.gateway.earlier_forms import QueuedJob, convert_priority, is_job, read_job
 from graticule.gateway.forwarding import PRINTABLE, Forward
 from graticule.gateway.platforms import Inactive, PlatformPath
 from graticule.gateway.seen import change_for, for_staff
@@ -215,7 +215,7 @@ async def submit(
         job = await forward.send("POST", JOBS, Job, caller=caller, body=read_job(form.root), headers=headers)
         return JSONResponse(QueuedJob.of(job).model_dump(mode="json"), 202)
     is_earlier = request.url.path.startswith(EARLIER_PREFIX)
-    body = with_our_priority(form.root) if is_earlier else form.root
+    body = convert_priority(form.root) if is_earlier else form.root
     platform = await platforms.platform(_platform_named(body, caller), caller)
     submission = PlatformSubmission.model_validate(translate(platform, body))
     await platforms.check_source(platform, submission, idempotency_key)

@@ -21,7 +21,7 @@ from graticule.repositories.database import Database
 from graticule.repositories.job_views import JobViews
 from graticule.services.job_reading import progress_of
 from graticule.services.request_status import RequestStatusView
-from graticule.services.reviewed_revisions import processed_by
+from graticule.services.reviewed_revisions import find_processed_request
 from graticule.services.service_addresses import ServiceAddresses
 
 LENGTH_OF_UUID: Final = 36
@@ -141,7 +141,7 @@ class AssetReader:
         async with self._database.connection() as connection:
             views = AssetViews(connection)
             if job_id is not None:
-                request_id = (await processed_by(views, job_id)).request_id
+                request_id = (await find_processed_request(views, job_id)).request_id
             if request_id is None:
                 if asset_id is None:
                     raise InvalidInput("Neither an asset nor a request is named.", hint="Send asset_id or request_id.")

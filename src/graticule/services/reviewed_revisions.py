@@ -40,16 +40,16 @@ class RevisionAtIssue:
         )
         return cls(version, approved, (kept or version).output_hash, is_served=True)
 
-    def check(self, change: AssetUnderChange, asked: Decision) -> None:
+    def check(self, change: AssetUnderChange, decision: Decision) -> None:
         """Refuse a decision that names another revision, or other outputs."""
-        if asked.revision not in {None, self.number}:
-            self._refuse(change, f"and the decision names revision {asked.revision}.")
-        if asked.output_hash not in {None, self.output_hash}:
+        if decision.revision not in {None, self.number}:
+            self._refuse(change, f"and the decision names revision {decision.revision}.")
+        if decision.output_hash not in {None, self.output_hash}:
             self._refuse(change, "and the decision names other outputs by their hash.")
 
-    def require(self, change: AssetUnderChange, asked: Decision) -> None:
+    def require(self, change: AssetUnderChange, decision: Decision) -> None:
         """Refuse a decision that names no revision although the version has had several."""
-        if self.version.revision > 1 and asked.revision is None and asked.output_hash is None:
+        if self.version.revision > 1 and decision.revision is None and decision.output_hash is None:
             change.refuse(
                 Refusal.REVISION_REQUIRED,
                 f"{self._standing}, and the decision does not say which revision was looked at.",
@@ -76,34 +76,34 @@ class RevisionAtIssue:
         )
 
 
-async def with_named_revision(change: AssetUnderChange, asked: D) -> D:
+async def resolve_named_revision(change: AssetUnderChange, decision: D) -> D:
     """Return a decision with the version and the revision of the request or the job that it names, if it names one."""
-    request = await _named_request(AssetViews(change.connection), asked)
+    request = await _find_named_request(AssetViews(change.connection), decision)
     if request is None:
-        return asked
+        return decision
     if request.asset_id != change.asset.asset_id:
         raise InvalidInput("The request is for another asset than the one named.", hint="Send one of them.")
     own = {"version_ordinal": request.version_ordinal, "revision": request.revision}
     for name, value in own.items():
-        if getattr(asked, name) not in {None, value}:
+        if getattr(decision, name) not in {None, value}:
             raise InvalidInput(
                 f"The request has {name} {value}, and the body says otherwise.", hint="Leave one of them out."
             )
-    return asked.model_copy(update=own)
+    return decision.model_copy(update=own)
 
 
-async def _named_request(views: AssetViews, asked: Decision) -> PlatformRequest | None:
-    if asked.job_id is not None:
-        return await processed_by(views, asked.job_id)
-    if asked.request_id is None:
+async def _find_named_request(views: AssetViews, decision: Decision) -> PlatformRequest | None:
+    if decision.job_id is not None:
+        return await find_processed_request(views, decision.job_id)
+    if decision.request_id is None:
         return None
-    request = await views.request(asked.request_id)
+    request = await views.request(decision.request_id)
     if request is None:
-        raise NotFound(f"There is no request {asked.request_id}.")
+        raise NotFound(f"There is no request {decision.request_id}.")
     return request
 
 
-async def processed_by(views: AssetViews, job_id: JobId) -> PlatformRequest:
+async def find_processed_request(views: AssetViews, job_id: JobId) -> PlatformRequest:
     """Return the request that a job has processed, or raise `NotFound`: other jobs made nothing that is reviewed."""
     request = await views.request_processed_by(job_id)
     if request is None:

@@ -27,7 +27,7 @@ from graticule.repositories.database import Database
 from graticule.services import layer_catalog
 from graticule.services.asset_changes import AFTER_FAILURE, UNDER_WAY, AssetUnderChange, changing
 from graticule.services.publishing import PublishingJobs
-from graticule.services.reviewed_revisions import RevisionAtIssue, with_named_revision
+from graticule.services.reviewed_revisions import RevisionAtIssue, resolve_named_revision
 
 NO_LONGER_PUBLIC: Final = "The asset was public: its external copies are removed, and public addresses stop to work."
 
@@ -51,8 +51,8 @@ class ReviewService:
         """Open access to a version that was processed; on an approved one, only the clearance changes."""
         async with changing(self._database, asset_id, caller, asked.expected_version) as change:
             change.require_live()
-            asked = await with_named_revision(change, asked)
-            version = change.chosen(asked.version_ordinal, _pending(change), change.in_service)
+            asked = await resolve_named_revision(change, asked)
+            version = change.chosen(asked.version_ordinal, _list_pending(change), change.in_service)
             if version.approval_state is ApprovalState.APPROVED:
                 await _require_served(change, asked, version)
                 return await self._clear(change, asked, version)
@@ -71,7 +71,7 @@ class ReviewService:
                 revision=version.revision,
                 clearance_before=before,
                 clearance_state=asked.clearance_level,
-                reviewer_named=_reviewer_named(asked, caller),
+                reviewer_named=_other_reviewer(asked, caller),
                 note=asked.note,
             )
             job_id = await self._follow_clearance(change, before, version, now)
@@ -81,8 +81,8 @@ class ReviewService:
         """Refuse a version that awaits a decision."""
         async with changing(self._database, asset_id, caller, asked.expected_version) as change:
             change.require_live()
-            asked = await with_named_revision(change, asked)
-            version = change.chosen(asked.version_ordinal, _pending(change))
+            asked = await resolve_named_revision(change, asked)
+            version = change.chosen(asked.version_ordinal, _list_pending(change))
             at_issue = RevisionAtIssue.newest(version)
             if version.approval_state is ApprovalState.PENDING_REVIEW:
                 at_issue.check(change, asked)
@@ -99,7 +99,7 @@ class ReviewService:
                 version.version_ordinal,
                 revision=version.revision,
                 reason=asked.reason,
-                reviewer_named=_reviewer_named(asked, caller),
+                reviewer_named=_other_reviewer(asked, caller),
                 note=asked.note,
             )
             return _answer(change, version)
@@ -108,7 +108,7 @@ class ReviewService:
         """Take a version out of service; the latest falls back to the highest approved one."""
         async with changing(self._database, asset_id, caller, asked.expected_version) as change:
             change.require_live()
-            asked = await with_named_revision(change, asked)
+            asked = await resolve_named_revision(change, asked)
             version = change.chosen(asked.version_ordinal, change.in_service)
             if version.approved_revision is None:
                 message = f"Version {version.version_ordinal} is {version.approval_state} and not in service."
@@ -125,7 +125,7 @@ class ReviewService:
                 version.version_ordinal,
                 revision=before.approved_revision,
                 reason=asked.reason,
-                reviewer_named=_reviewer_named(asked, caller),
+                reviewer_named=_other_reviewer(asked, caller),
                 note=asked.note,
             )
             await layer_catalog.follow(change, now)
@@ -139,7 +139,7 @@ class ReviewService:
             if not change.in_service:
                 message = "No version of the asset is approved, so there is nothing to clear."
                 change.refuse(Refusal.NOT_APPROVED, message, "Approve a version, with its clearance.")
-            asked, latest = await with_named_revision(change, asked), change.in_service[-1]
+            asked, latest = await resolve_named_revision(change, asked), change.in_service[-1]
             if asked.version_ordinal not in {None, latest.version_ordinal}:
                 message = (
                     f"The latest version in service is {latest.version_ordinal}, and the decision names version "
@@ -200,7 +200,7 @@ class ReviewService:
             return _answer(change, version, changed=job_id is not None, job_id=job_id)
         cleared = _cleared(change, level, change.caller, now)
         await change.change_asset(now, **cleared.changes)
-        named = _reviewer_named(asked, change.caller)
+        named = _other_reviewer(asked, change.caller)
         await change.tell(
             EventType.ASSET_CLEARANCE_CHANGED, now, before=before, clearance_state=level, reviewer_named=named
         )
@@ -226,7 +226,7 @@ class ReviewService:
         return job_id
 
 
-def _pending(change: AssetUnderChange) -> list[AssetVersion]:
+def _list_pending(change: AssetUnderChange) -> list[AssetVersion]:
     return [each for each in change.live if each.approval_state is ApprovalState.PENDING_REVIEW]
 
 
@@ -237,7 +237,7 @@ async def _require_served(change: AssetUnderChange, asked: Decision, version: As
     at_issue.require(change, asked)
 
 
-def _reviewer_named(asked: Decision, caller: Caller) -> str | None:
+def _other_reviewer(asked: Decision, caller: Caller) -> str | None:
     """Return the name of a reviewer in a body, where it is not that of the caller who counts as the reviewer."""
     return None if asked.reviewer == caller.name else asked.reviewer
 

@@ -10,8 +10,8 @@ from tests.integration.gateway.front import FLAT, Front, problem_of
 REVIEWER = "user@example.com"
 
 
-async def processed(front: Front, **more: Any) -> Mapping[str, Any]:
-    """Let data be submitted and processed, and give the receipt with the job."""
+async def submit_and_process(front: Front, **more: Any) -> Mapping[str, Any]:
+    """Submit data, have them processed, and return the receipt with the job."""
     receipt = await front.submitted("operator", platform_id="ddh", **more)
     front.process(receipt["asset_id"])
     front.execute(
@@ -33,8 +33,8 @@ async def decide(front: Front, body: Mapping[str, Any], path: str = "/api/platfo
 async def test_what_is_overwritten_between_preview_and_approval_does_not_come_into_service(
     front: Front, name: str
 ) -> None:
-    seen = await processed(front)
-    await processed(front, overwrite=True)
+    seen = await submit_and_process(front)
+    await submit_and_process(front, overwrite=True)
     names: Mapping[str, Mapping[str, Any]] = {
         "asset": {"asset_id": seen["asset_id"]},
         "ordinal": {"asset_id": seen["asset_id"], "version_ordinal": 0},
@@ -52,10 +52,10 @@ async def test_what_is_overwritten_between_preview_and_approval_does_not_come_in
 
 
 async def test_a_clearance_is_of_the_revision_that_was_looked_at(front: Front) -> None:
-    seen = await processed(front)
+    seen = await submit_and_process(front)
     path = f"/api/assets/{seen['asset_id']}/clearance"
     await front.post("reviewer", "/api/platform/approve", {"asset_id": seen["asset_id"], "clearance_level": "ouo"})
-    again = await processed(front, overwrite=True)
+    again = await submit_and_process(front, overwrite=True)
     request = {"request_id": again["request_id"], "clearance_level": "ouo"}
     await front.post("reviewer", "/api/platform/approve", request)
     for names, code in (({}, "revision_required"), ({"revision": 1}, "revision_changed")):
@@ -71,7 +71,7 @@ async def test_a_clearance_is_of_the_revision_that_was_looked_at(front: Front) -
 async def test_an_approval_names_job_request_or_asset_and_a_reviewer(
     front: Front, name: str, level: dict[str, str]
 ) -> None:
-    receipt = await processed(front)
+    receipt = await submit_and_process(front)
     body = {name: receipt[name], "reviewer": REVIEWER, **level}
     approved = await front.post("admin", "/api/platform/approve", body)
     assert approved["version"]["reviewer"] == "admin", "who the credential says, not the body"
@@ -105,7 +105,7 @@ async def test_what_is_wrong_is_told_without_the_names_of_our_program(front: Fro
 
 
 async def test_a_url_mode_may_be_written_with_a_hyphen(front: Front) -> None:
-    asset_id = (await processed(front))["asset_id"]
+    asset_id = (await submit_and_process(front))["asset_id"]
     for mode in ("all-versions", "latest-only", "ALL_VERSIONS"):
         answer = await front.ask("reviewer", "PATCH", f"/api/assets/{asset_id}", json={"url_mode": mode})
         assert answer.json()["asset"]["url_mode"] == mode.replace("-", "_").lower()

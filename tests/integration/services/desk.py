@@ -142,26 +142,26 @@ class Desk:
     # A reviewer looks first, and names the revision that is there; a test may name another, or with None none at all.
 
     async def approve(self, asset_id: str, level: str = "ouo", ordinal: int | None = None, **more: Any) -> AssetChange:
-        seen = {"revision": await self._seen(asset_id, ordinal)} if "revision" not in more else {}
+        seen = {"revision": await self._find_revision(asset_id, ordinal)} if "revision" not in more else {}
         asked = Approval.model_validate({"clearance_level": level, "version_ordinal": ordinal, **seen, **more})
         return await self.reviews.approve(AssetId(asset_id), asked, self.caller)
 
     async def reject(self, asset_id: str, ordinal: int | None = None, **more: Any) -> AssetChange:
-        seen = {"revision": await self._seen(asset_id, ordinal)} if "revision" not in more else {}
+        seen = {"revision": await self._find_revision(asset_id, ordinal)} if "revision" not in more else {}
         asked = Rejection(version_ordinal=ordinal, reason="clouds", **seen, **more)
         return await self.reviews.reject(AssetId(asset_id), asked, self.caller)
 
     async def revoke(self, asset_id: str, ordinal: int | None = None, **more: Any) -> AssetChange:
-        seen = {"revision": await self._seen_in_service(asset_id, ordinal)} if "revision" not in more else {}
+        seen = {"revision": await self._find_served_revision(asset_id, ordinal)} if "revision" not in more else {}
         asked = Revocation(version_ordinal=ordinal, reason="wrong place", **seen, **more)
         return await self.reviews.revoke(AssetId(asset_id), asked, self.caller)
 
     async def clear(self, asset_id: str, level: str, ordinal: int | None = None, **more: Any) -> AssetChange:
-        seen = {"revision": await self._seen_in_service(asset_id)} if "revision" not in more else {}
+        seen = {"revision": await self._find_served_revision(asset_id)} if "revision" not in more else {}
         asked = ClearanceChange.model_validate({"clearance_level": level, "version_ordinal": ordinal, **seen, **more})
         return await self.reviews.change_clearance(AssetId(asset_id), asked, self.caller)
 
-    async def _seen(self, asset_id: str, ordinal: int | None) -> int | None:
+    async def _find_revision(self, asset_id: str, ordinal: int | None) -> int | None:
         """Find the revision that waits for a decision, or else is in service."""
         live = [each for each in await self.versions(asset_id) if each.deleted_at is None]
         waiting = [each for each in live if each.approval_state is ApprovalState.PENDING_REVIEW]
@@ -172,7 +172,7 @@ class Desk:
         is_approved = found[-1].approval_state is ApprovalState.APPROVED
         return found[-1].approved_revision if is_approved else found[-1].revision
 
-    async def _seen_in_service(self, asset_id: str, ordinal: int | None = None) -> int | None:
+    async def _find_served_revision(self, asset_id: str, ordinal: int | None = None) -> int | None:
         """Find the revision that is in service."""
         live = [each for each in await self.versions(asset_id) if each.deleted_at is None]
         serving = [each for each in live if each.approved_revision is not None]

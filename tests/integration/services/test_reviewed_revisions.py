@@ -30,7 +30,7 @@ OF_WHAT_WAITS = ("approve", "reject")
 OF_WHAT_IS_SERVED = ("revoke", "clearance", "approve again")
 
 
-async def submitted_and_processed(desk: Desk, revision: int) -> SubmissionReceipt:
+async def submit_and_process(desk: Desk, revision: int) -> SubmissionReceipt:
     """Send a version for the first time, or again, and process it."""
     receipt = await desk.submit(overwrite=revision > 1)
     await desk.process(receipt, content=str(revision), output_hash=HASHES[revision])
@@ -52,7 +52,7 @@ def ways_to_name(receipt: SubmissionReceipt, revision: int) -> dict[str, Names]:
 NAMES = ("revision", "revision and ordinal", "output hash", "both", "request", "job")
 
 
-async def refusal_of(decision: Awaitable[AssetChange]) -> Refused:
+async def catch_refusal(decision: Awaitable[AssetChange]) -> Refused:
     with pytest.raises(Refused) as refused:
         await decision
     return refused.value
@@ -63,11 +63,11 @@ async def refusal_of(decision: Awaitable[AssetChange]) -> Refused:
 async def test_what_was_overwritten_after_it_was_looked_at_is_not_decided_on(
     desk: Desk, decision: str, name: str
 ) -> None:
-    first = await submitted_and_processed(desk, 1)
-    second = await submitted_and_processed(desk, 2)
+    first = await submit_and_process(desk, 1)
+    second = await submit_and_process(desk, 2)
     before = await desk.snapshot()
     names = ways_to_name(first, 1)[name]
-    refused = await refusal_of(DECISIONS[decision](desk, first.asset_id, names))
+    refused = await catch_refusal(DECISIONS[decision](desk, first.asset_id, names))
     assert code_of(refused) == "revision_changed"
     assert refused.current is not None
     assert refused.current["versions"][0]["revision"] == 2
@@ -80,15 +80,15 @@ async def test_what_was_overwritten_after_it_was_looked_at_is_not_decided_on(
 
 @pytest.mark.parametrize("decision", OF_WHAT_WAITS)
 async def test_an_asset_alone_names_what_waits_while_there_was_a_single_revision(desk: Desk, decision: str) -> None:
-    first = await submitted_and_processed(desk, 1)
+    first = await submit_and_process(desk, 1)
     alone: tuple[Names, ...] = (ASSET_ALONE, {**ASSET_ALONE, "ordinal": 0})
     for names in alone:
         other = await desk.submit(platform_refs={"dataset_id": decision, "resource_id": str(len(names))})
         await desk.process(other)
         assert (await DECISIONS[decision](desk, other.asset_id, names)).changed
-    await submitted_and_processed(desk, 2)
+    await submit_and_process(desk, 2)
     for names in alone:
-        refused = await refusal_of(DECISIONS[decision](desk, first.asset_id, names))
+        refused = await catch_refusal(DECISIONS[decision](desk, first.asset_id, names))
         assert code_of(refused) == "revision_required"
         assert "revision 2" in str(refused)
 
@@ -97,7 +97,7 @@ async def test_an_asset_alone_names_what_waits_while_there_was_a_single_revision
 async def test_what_is_processed_again_cannot_be_decided_on_by_what_its_preview_still_shows(
     desk: Desk, decision: str
 ) -> None:
-    first = await submitted_and_processed(desk, 1)
+    first = await submit_and_process(desk, 1)
     second = await desk.submit(overwrite=True)
     shown: list[Names] = [
         {"revision": 1},
@@ -105,53 +105,53 @@ async def test_what_is_processed_again_cannot_be_decided_on_by_what_its_preview_
         {"revision": None, "job_id": first.job_id},
     ]
     for names in shown:
-        assert code_of(await refusal_of(DECISIONS[decision](desk, first.asset_id, names))) == "revision_changed"
+        assert code_of(await catch_refusal(DECISIONS[decision](desk, first.asset_id, names))) == "revision_changed"
     await desk.process(second, "2", output_hash=HASHES[2])
     for names in shown:
-        assert code_of(await refusal_of(DECISIONS[decision](desk, first.asset_id, names))) == "revision_changed"
+        assert code_of(await catch_refusal(DECISIONS[decision](desk, first.asset_id, names))) == "revision_changed"
 
 
 @pytest.mark.parametrize("decision", OF_WHAT_IS_SERVED)
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_decision_on_what_is_served_names_the_revision_in_service(desk: Desk, decision: str, name: str) -> None:
-    first = await submitted_and_processed(desk, 1)
+    first = await submit_and_process(desk, 1)
     await desk.approve(first.asset_id)
-    second = await submitted_and_processed(desk, 2)
+    second = await submit_and_process(desk, 2)
     if decision == "approve again":  # otherwise it is about what waits
         await desk.approve(first.asset_id)
         first, second, served = second, first, 2
     else:
         served = 1
     act = DECISIONS[decision]
-    refused = await refusal_of(act(desk, first.asset_id, ways_to_name(second, 3 - served)[name]))
+    refused = await catch_refusal(act(desk, first.asset_id, ways_to_name(second, 3 - served)[name]))
     assert code_of(refused) == "revision_changed"
     assert f"Revision {served} of version 0 is in service" in str(refused)
-    assert code_of(await refusal_of(act(desk, first.asset_id, ASSET_ALONE))) == "revision_required"
+    assert code_of(await catch_refusal(act(desk, first.asset_id, ASSET_ALONE))) == "revision_required"
     assert (await act(desk, first.asset_id, ways_to_name(first, served)[name])).changed
 
 
 async def test_a_clearance_names_the_latest_version_in_service(desk: Desk) -> None:
     asset_id = await desk.approved("V1")
     await desk.approved("V2")
-    refused = await refusal_of(desk.clear(asset_id, "public", ordinal=0, revision=1))
+    refused = await catch_refusal(desk.clear(asset_id, "public", ordinal=0, revision=1))
     assert code_of(refused) == "revision_changed"
     assert (await desk.clear(asset_id, "public", ordinal=1, revision=1)).changed
 
 
 async def test_what_keeps_its_approval_when_it_is_processed_again_is_another_revision_all_the_same(desk: Desk) -> None:
-    first = await submitted_and_processed(desk, 1)
+    first = await submit_and_process(desk, 1)
     await desk.approve(first.asset_id)
     again = await desk.reprocess(first.asset_id)
     assert (await desk.clear(first.asset_id, "public", revision=1)).changed, "it is in service until the next is made"
     await desk.process(again, "1", output_hash=HASHES[2])
     assert (await desk.version(first.asset_id)).approved_revision == 2
-    assert code_of(await refusal_of(desk.revoke(first.asset_id, revision=1))) == "revision_changed"
-    assert code_of(await refusal_of(desk.revoke(first.asset_id, revision=None))) == "revision_required"
+    assert code_of(await catch_refusal(desk.revoke(first.asset_id, revision=1))) == "revision_changed"
+    assert code_of(await catch_refusal(desk.revoke(first.asset_id, revision=None))) == "revision_required"
     await desk.revoke(first.asset_id, revision=2, output_hash=HASHES[2])
 
 
 async def test_a_request_and_what_is_said_beside_it_agree(desk: Desk) -> None:
-    first = await submitted_and_processed(desk, 1)
+    first = await submit_and_process(desk, 1)
     other = await desk.submit(platform_refs={"dataset_id": "another", "resource_id": "dem"})
     named: list[Names] = [
         {"revision": 2, "request_id": first.request_id},
@@ -166,7 +166,7 @@ async def test_a_request_and_what_is_said_beside_it_agree(desk: Desk) -> None:
 
 
 async def test_a_job_that_processed_no_version_names_none(desk: Desk) -> None:
-    first = await submitted_and_processed(desk, 1)
+    first = await submit_and_process(desk, 1)
     await desk.approve(first.asset_id, "public")
     (export,) = await desk.jobs(first.asset_id, JobPurpose.EXPORT)
     for job_id in (export.job_id, "there is none"):
@@ -176,11 +176,11 @@ async def test_a_job_that_processed_no_version_names_none(desk: Desk) -> None:
 
 
 async def test_another_name_of_the_reviewer_is_kept_beside_the_callers(desk: Desk) -> None:
-    first = await submitted_and_processed(desk, 1)
+    first = await submit_and_process(desk, 1)
     await desk.approve(first.asset_id, reviewer="user@example.com")
     await desk.clear(first.asset_id, "public", reviewer="rita")
     await desk.revoke(first.asset_id, reviewer="someone else")
-    await submitted_and_processed(desk, 2)
+    await submit_and_process(desk, 2)
     await desk.reject(first.asset_id, reviewer="a third")
     decided = [event for event in await desk.events(first.asset_id) if event.event_type in DECIDED]
     assert [(event.actor, event.data.get("reviewer_named")) for event in decided] == [
@@ -202,7 +202,7 @@ DECIDED = {"asset_approved", "asset_clearance_changed", "asset_revoked", "asset_
 async def test_of_an_approval_and_a_new_revision_at_once_the_approval_is_of_what_was_seen_or_refused(
     desk: Desk, again: str
 ) -> None:
-    first = await submitted_and_processed(desk, 1)
+    first = await submit_and_process(desk, 1)
     async with asset_row_held(desk, first.asset_id):
         redo = desk.submit(overwrite=True) if again == "overwrite" else desk.reprocess(first.asset_id)
         revising = asyncio.ensure_future(redo)
@@ -214,14 +214,14 @@ async def test_of_an_approval_and_a_new_revision_at_once_the_approval_is_of_what
         await approving
     assert code_of(refused.value) == "stale_version", "the asset has changed since the approval was read"
     await desk.process(await revising, "2", output_hash=HASHES[2])
-    assert code_of(await refusal_of(desk.approve(first.asset_id, revision=1))) == "revision_changed"
+    assert code_of(await catch_refusal(desk.approve(first.asset_id, revision=1))) == "revision_changed"
     assert (await desk.version(first.asset_id)).approved_revision is None
 
 
 async def test_the_database_writes_no_decision_on_another_revision(desk: Desk) -> None:
-    first = await submitted_and_processed(desk, 1)
+    first = await submit_and_process(desk, 1)
     seen = await desk.version(first.asset_id)
-    await submitted_and_processed(desk, 2)
+    await submit_and_process(desk, 2)
     there = await desk.version(first.asset_id)
     now = desk.pool.now()
     async with desk.pool.connection() as connection, connection.transaction(force_rollback=True):

@@ -275,7 +275,7 @@ SINGLE = VERSION.model_copy(update={"approved_revision": 1})
 DECISIONS = (("approve", "-c", "ouo"), ("reject", "-r", "x"), ("revoke", "-r", "x"), ("clearance", "ouo"))
 
 
-def at_a_terminal(
+def decide_at_terminal(
     monkeypatch: pytest.MonkeyPatch, version: AssetVersion, decision: tuple[str, ...], typed: str
 ) -> tuple[FakeApi, Result]:
     monkeypatch.setattr("graticule.cli.assets.is_interactive", lambda: True)
@@ -291,20 +291,20 @@ def test_at_a_terminal_a_decision_is_on_the_revision_that_was_shown(
     monkeypatch: pytest.MonkeyPatch, decision: tuple[str, ...]
 ) -> None:
     revision = 1 if decision[0] in {"revoke", "clearance"} else 3
-    api, result = at_a_terminal(monkeypatch, OVERWRITTEN, decision, "y\n")
+    api, result = decide_at_terminal(monkeypatch, OVERWRITTEN, decision, "y\n")
     assert f"revision {revision} of version 0 (2026-03)" in result.err
     assert "c" * 64 in result.err
     assert api.body()["revision"] == revision
-    api, result = at_a_terminal(monkeypatch, OVERWRITTEN, decision, "n\n")
+    api, result = decide_at_terminal(monkeypatch, OVERWRITTEN, decision, "n\n")
     assert result.code == 1
     assert [request.method for request in api.asked] == ["GET", "GET"]
-    api, result = at_a_terminal(monkeypatch, SINGLE, decision, "")
+    api, result = decide_at_terminal(monkeypatch, SINGLE, decision, "")
     assert (result.code, api.body()["revision"]) == (0, 1), "nothing to be asked"
 
 
 def test_of_what_is_not_there_to_be_decided_on_the_server_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     deleted = VERSION.model_copy(update={"deleted_at": NOW, "deleted_by": "anna"})
-    api, _ = at_a_terminal(monkeypatch, deleted, DECISIONS[0], "")
+    api, _ = decide_at_terminal(monkeypatch, deleted, DECISIONS[0], "")
     assert "revision" not in api.body()
 
 
