@@ -1,26 +1,29 @@
 """How a handler ended."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self, overload
+from typing import Protocol, Self, overload
 
 from pydantic import JsonValue
 
 from graticule.core.compatibility import NO_REASON
 
 
+class _Completed(Protocol):
+    """Makes the result of finished work."""
+
+    def __call__(self, output: JsonValue = None, metrics: dict[str, JsonValue] | None = None) -> "HandlerResult": ...
+
+
 class _Success:
     """On the class, makes the result of finished work; on a result, whether it is one, which earlier code asks."""
 
     @overload
-    def __get__(self, result: None, owner: type["HandlerResult"]) -> "Callable[..., HandlerResult]": ...
+    def __get__(self, result: None, owner: type["HandlerResult"]) -> _Completed: ...
 
     @overload
     def __get__(self, result: "HandlerResult", owner: type["HandlerResult"]) -> bool: ...
 
-    def __get__(
-        self, result: "HandlerResult | None", owner: type["HandlerResult"]
-    ) -> "bool | Callable[..., HandlerResult]":
+    def __get__(self, result: "HandlerResult | None", owner: type["HandlerResult"]) -> bool | _Completed:
         if result is None:
             return owner.completed
         return result.error_message is None and not result.is_interrupted

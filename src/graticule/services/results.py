@@ -235,8 +235,8 @@ class ResultIntake:
         async with self._database.connection() as connection:
             reports = ReportRepository(connection)
             task = _known(await reports.task(report.task_id), report.task_id)
-            is_over = task.status is MessageStatus.DONE and report.worker_id is not None
-            if is_over and await reports.has_reported(report.task_id, task, report.worker_id):
+            worker_id = report.worker_id if task.status is MessageStatus.DONE else None
+            if worker_id is not None and await reports.has_reported(report.task_id, task, worker_id):
                 return
         raise Conflict(
             f"The report of task {report.task_id} does not count: {_REASONS.get(task.status, _LEASE_LOST)}.",

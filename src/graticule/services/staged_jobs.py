@@ -84,7 +84,7 @@ class StagedJobs:
     async def job(self, job_id: JobId, now: datetime) -> StagedJob:
         """Return a job with its stages."""
         job = await self._reader.job(job_id)
-        nodes = {node.node_id: node for node in await self._reader.static_nodes(job_id)}
+        nodes: dict[str, NodeListItem] = {node.node_id: node for node in await self._reader.static_nodes(job_id)}
         ends = await self._stage_ends(job)
         passed = _count_passed(ends, nodes)
         values = dict(job) | {
@@ -104,7 +104,7 @@ class StagedJobs:
         """Return the last node of each stage; a workflow that has none is one stage, which its end ends."""
         if job.workflow_id == LARGE_RASTER:
             return LARGE_RASTER_STAGES
-        definition = (await self._reader.definition(job.job_id)).definition
+        definition: dict[str, Any] = (await self._reader.definition(job.job_id)).definition
         specs = definition["nodes"]
         order = graph_order(definition)
         named = [name for name in order if specs[name].get("stage")]
@@ -136,9 +136,10 @@ def _large_raster(read: _Read, serve_url: str | None) -> JsonObject:
         found["stage_1"] = _scheme_result(scheme, read.outputs.get("mosaic"))
     if scheme and read.nodes["extract"].status in _PASSED:
         found["stage_2"] = _extraction_result(read.nodes["extract"], scheme)
-    if mosaic := read.outputs.get("mosaic"):
+    mosaic, registered = read.outputs.get("mosaic"), read.outputs.get("register")
+    if mosaic:
         found["stage_3"] = _tiles_result(mosaic)
-    if registered := read.outputs.get("register"):
+    if mosaic and registered:
         found["stage_4"] = _mosaic_result(mosaic, registered) | {"tile_server_url": _tiles_at(read.job, serve_url)}
     return found
 
