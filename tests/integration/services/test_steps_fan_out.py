@@ -149,7 +149,7 @@ async def test_a_concat_of_something_that_is_no_list_fails_the_fan_in_with_the_r
     job_id = await bench.submit(items=[1])
     await bench.finish(job_id, "split__0", "text")
     assert (await bench.job(job_id)).error_message == (
-        "node 'merge' failed: concat: the output of child split__0 is not a list."
+        "node 'merge' failed: concat: the output of child split__0 is neither a list nor an object."
     )
 
 
@@ -281,7 +281,10 @@ async def test_with_continue_the_fan_in_lists_the_failed(new_bench: NewBench) ->
             {"index": 2, "key": "kc", "node_id": "split__2", "error": "late"},
         ],
     }
-    assert (await bench.node(job_id, "split")).output == {"count": 3, "failed": 2}
+    assert (await bench.node(job_id, "split")).output == {
+        **{"count": 3, "failed": 2, "fan_out_count": 3},
+        "child_node_ids": ["split__0", "split__1", "split__2"],
+    }
     await bench.finish(job_id, "last")
     assert await bench.status(job_id) is JobStatus.COMPLETED
 
