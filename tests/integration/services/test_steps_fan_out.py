@@ -282,7 +282,9 @@ async def test_with_continue_the_fan_in_lists_the_failed(new_bench: NewBench) ->
         ],
     }
     assert (await bench.node(job_id, "split")).output == {
-        **{"count": 3, "failed": 2, "fan_out_count": 3},
+        "count": 3,
+        "failed": 2,
+        "fan_out_count": 3,
         "child_node_ids": ["split__0", "split__1", "split__2"],
     }
     await bench.finish(job_id, "last")
