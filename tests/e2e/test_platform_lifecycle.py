@@ -697,8 +697,8 @@ def _partner_reads_what_concerns_it(story: Story) -> None:
     ]
     history = story.listed(partner, "history")
     ends = [
-        (event, ordinal, data)
-        for event, ordinal, _, data in rows.events()
+        (event, ordinal, {})
+        for event, ordinal, *_ in rows.events()
         if (event, ordinal) in {("asset_reversal_completed", 1), ("asset_export_completed", 0)}
     ][1:]  # of the revocation, in the order in which they came
     assert history == [
