@@ -90,3 +90,12 @@ def test_parts_that_lie_in_each_other_many_times_are_too_complex() -> None:
     """Each pair of parts would be compared, though no two of their edges meet."""
     rings = [shapely.Point(0, 0).buffer(0.1 + n, quad_segs=1) for n in range(1_200)]
     assert complexity.meetings(shapely.multipolygons(rings)) > complexity.MAX_MEETINGS
+
+
+def test_geometries_without_polygons_have_no_edges_to_compare() -> None:
+    points, line = shapely.MultiPoint(star(2_000, 3)), shapely.LineString(star(2_000, 7))
+    flat = shapely.LineString([(1, 1)] * 20)
+    limit = complexity.ComplexityLimit()
+    limit.check_large(np.array([points, line, None, shapely.MultiPolygon()]), 0)
+    limit.check_invalid(np.array([flat, shapely.GeometryCollection([flat, points])]), np.array([1, 2]))
+    assert complexity.meetings(shapely.GeometryCollection([points, flat])) == 0

@@ -64,7 +64,7 @@ class ComplexityLimit:
 def count_near(geometry: Any, limit: int) -> int:
     """Return about how many pairs of edges a test of validity compares, beyond those of an ordinary outline."""
     edges = _edges(geometry)
-    run = -(-len(edges) // _MAX_BOXES)
+    run = max(1, -(-len(edges) // _MAX_BOXES))
     boxes = _boxes(edges, run)
     ordinary = _NEIGHBOURS * len(boxes)
     return max(0, _count_pairs(boxes, ordinary + limit // run**2 + 1) - ordinary) * run**2
