@@ -80,6 +80,12 @@ function nodeFailed(told: Told): string {
   return `${told.node} failed${error}${told.flag('will_retry') ? '; it is tried again' : ''}`
 }
 
+function nodeWaitingForWorker(told: Told): string {
+  const [queue, command] = [told.text('queue'), told.text('command')]
+  const waits = `${told.node} waits for a worker${queue ? ` of the queue ${queue}` : ''}`
+  return command ? `${waits}: ${command}` : waits
+}
+
 function nodeRetry(told: Told): string {
   const [retry, delay] = [told.number('retry_count'), told.number('delay_seconds')]
   const when = delay === null ? '' : ` in ${delay.toFixed(1)} s`
@@ -185,8 +191,7 @@ export const events: Record<Event['event_type'], Sentence> = {
   node_failed: nodeFailed,
   node_retry: nodeRetry,
   node_skipped: (told) => `${told.node} was skipped`,
-  node_waiting_for_worker: (told) =>
-    `${told.node} waits for a worker of the queue ${told.text('queue') ?? ''}: ${told.text('command') ?? ''}`,
+  node_waiting_for_worker: nodeWaitingForWorker,
   checkpoint_saved: (told) => `${told.node} saved the phase ${told.text('phase') ?? ''}`.trimEnd(),
   result_ignored: (told) => `A late result of ${told.node} was ignored${because(told.text('reason'))}`,
   callback_sent: callbackSent,
