@@ -34,6 +34,14 @@ BEGIN
     EXECUTE format('GRANT CREATE, TEMPORARY ON DATABASE %I TO graticule_owner', current_database());
 END $$;
 
+-- Workers make tables, and the owner of the schema takes over those that are complete (see outputs.sql).
+DO $$
+BEGIN
+    IF NOT pg_has_role('graticule_owner', 'graticule_worker', 'MEMBER') THEN
+        GRANT graticule_worker TO graticule_owner;
+    END IF;
+END $$;
+
 -- The partners' features are tables of schemas of their own, where workers make them: one schema for each audience.
 DO $$
 DECLARE

@@ -1,4 +1,4 @@
-"""The views over the models' tables: what the services may see, row by row, and the rows under their earlier names."""
+"""What the services see, row by row, the rows under their earlier names, and the functions that check outputs."""
 
 import hashlib
 from importlib.resources import files
@@ -6,7 +6,7 @@ from typing import Final
 
 from graticule.schema import pgstac
 
-SCRIPTS: Final = ("serving.sql", "compatibility.sql")
+SCRIPTS: Final = ("serving.sql", "compatibility.sql", "outputs.sql")
 
 
 def script() -> str:

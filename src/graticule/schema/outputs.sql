@@ -1,0 +1,266 @@
+-- Outputs belong to a version: what a table, a prefix, a collection or an item of the catalog is called says whose it is,
+-- and only the job that its version names may write it. Every job that no version names has a namespace of its own. The
+-- database checks this whoever asks; the functions are part of the schema and are replaced when this file changes.
+
+SET LOCAL client_min_messages = warning;
+SET LOCAL ROLE graticule_owner;
+
+-- The namespace of hand-made jobs, into which no name of an asset falls (see core/asset_names.py).
+CREATE OR REPLACE FUNCTION dagapp.is_direct_output(kind text, wanted text) RETURNS boolean
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce(CASE kind
+        WHEN 'table' THEN wanted ~ '^direct_[a-z0-9_]+$' AND octet_length(wanted) <= 63
+        WHEN 'prefix' THEN wanted ~ '^direct(/[A-Za-z0-9_][A-Za-z0-9._-]*)+$'
+        WHEN 'collection' THEN wanted ~ '^direct-[A-Za-z0-9._-]+$'
+        WHEN 'item' THEN wanted ~ '^direct-[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$'
+    END, false)
+$$;
+
+-- Which asset a collection belongs to: its own one, that of its copies for the public, or one of its tiles.
+CREATE OR REPLACE FUNCTION dagapp.owner_of_collection(wanted text) RETURNS text
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT asset_id::text FROM dagapp.asset_versions
+    WHERE stac_collection_id IN (wanted, regexp_replace(wanted, '-(public|tiles)$', ''))
+    LIMIT 1
+$$;
+
+-- Names from before there was a namespace may lie in it.
+CREATE OR REPLACE FUNCTION dagapp.is_output_of_asset(kind text, wanted text) RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE kind
+        WHEN 'table' THEN EXISTS (SELECT FROM dagapp.asset_versions WHERE table_name = wanted)
+            OR EXISTS (SELECT FROM dagapp.asset_revisions WHERE outputs ->> 'table_name' = wanted)
+        WHEN 'prefix' THEN EXISTS (SELECT FROM dagapp.platforms WHERE platform_id = split_part(wanted, '/', 1))
+        ELSE dagapp.owner_of_collection(split_part(wanted, '/', 1)) IS NOT NULL
+    END
+$$;
+
+-- The collections of its asset that a job which publishes or withdraws was given, also by the prefixes of their versions.
+CREATE OR REPLACE FUNCTION dagapp.collections_of_job(inputs jsonb) RETURNS SETOF text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT name #>> '{}' FROM jsonb_path_query(inputs, '$.**.stac_collection_id') AS name
+    WHERE jsonb_typeof(name) = 'string'
+    UNION
+    SELECT translate(regexp_replace(prefix #>> '{}', '/[^/]*$', ''), '/_', '--')
+    FROM jsonb_path_query(inputs, '$.**.version_prefix') AS prefix
+    WHERE jsonb_typeof(prefix) = 'string'
+$$;
+
+-- Whether the inputs of a job of a version, which an orchestrator wrote, name an output.
+CREATE OR REPLACE FUNCTION dagapp.job_names_output(purpose dagapp.job_purpose, inputs jsonb, kind text, wanted text)
+RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce(CASE
+        WHEN purpose = 'process' THEN CASE kind
+            WHEN 'table' THEN wanted = inputs ->> 'table_name'
+            WHEN 'prefix' THEN wanted = inputs ->> 'blob_prefix'
+            WHEN 'collection' THEN wanted IN (inputs ->> 'stac_collection_id', inputs ->> 'stac_collection_id' || '-tiles')
+            WHEN 'item' THEN wanted = format('%s/%s', inputs ->> 'stac_collection_id', inputs ->> 'stac_item_id')
+                OR starts_with(wanted, format('%s/%s-', inputs ->> 'stac_collection_id', inputs ->> 'stac_item_id'))
+                OR starts_with(wanted, format('%s-tiles/%s-', inputs ->> 'stac_collection_id', inputs ->> 'stac_item_id'))
+        END
+        WHEN purpose = 'export' AND kind = 'copied table' THEN wanted = inputs ->> 'table_name'
+        WHEN kind = 'copied version' THEN EXISTS (
+            SELECT FROM jsonb_path_query(inputs, '$.**.version_prefix') AS prefix WHERE prefix #>> '{}' = wanted
+        )
+        WHEN kind = 'collection' THEN EXISTS (
+            SELECT FROM dagapp.collections_of_job(inputs) AS own
+            WHERE wanted = own || '-public'
+               OR purpose = 'unpublish' AND (wanted = own OR starts_with(wanted, own || '-'))
+        )
+    END, false)
+$$;
+
+-- Why a job must not write an output; NULL when it may.
+CREATE OR REPLACE FUNCTION dagapp.objection_to_output(of_job text, kind text, wanted text) RETURNS text
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    job record;
+BEGIN
+    SELECT made.status::text AS status, made.asset_id, made.purpose, made.input_params,
+           version.current_job_id, version.deleted_at
+    INTO job
+    FROM dagapp.dag_jobs AS made
+    LEFT JOIN dagapp.asset_versions AS version
+        ON version.asset_id = made.asset_id AND version.version_ordinal = made.version_ordinal
+    WHERE made.job_id = of_job;
+    IF NOT FOUND THEN
+        RETURN 'there is no such job';
+    ELSIF job.status NOT IN ('pending', 'running') THEN
+        RETURN format('the job is %s', job.status);
+    ELSIF job.asset_id IS NULL THEN
+        RETURN CASE
+            WHEN dagapp.is_direct_output(kind, wanted) AND NOT dagapp.is_output_of_asset(kind, wanted) THEN NULL
+            ELSE 'the job belongs to no version of an asset'
+        END;
+    ELSIF job.purpose = 'process' AND job.current_job_id IS DISTINCT FROM of_job THEN
+        RETURN 'another job processes its version';
+    ELSIF job.purpose = 'process' AND job.deleted_at IS NOT NULL THEN
+        RETURN 'its version was deleted';
+    ELSIF NOT dagapp.job_names_output(job.purpose, job.input_params, kind, wanted) THEN
+        RETURN 'it is not an output of the version that the job works on';
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE OR REPLACE FUNCTION dagapp.refuse_output(of_job text, kind text, wanted text, reason text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE EXCEPTION USING
+        ERRCODE = 'GR001',
+        MESSAGE = format('The job %s may not write the %s %s: %s.', of_job, kind, quote_literal(left(wanted, 200)), reason),
+        HINT = CASE WHEN reason = 'the job belongs to no version of an asset'
+               THEN 'Jobs that are submitted directly write tables named direct_…, prefixes below direct/…, and'
+                    ' collections named direct-…. To change the data of an asset, submit or reprocess it.'
+               ELSE 'Submit or reprocess the asset: its newest job writes its outputs.' END;
+END $$;
+
+-- Refuse the transaction of a job that may not write an output. Until it ends, the version keeps naming the job. All that
+-- follows in the transaction is written in the job's name.
+CREATE OR REPLACE FUNCTION dagapp.require_output(of_job text, kind text, wanted text) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    reason text;
+BEGIN
+    PERFORM FROM dagapp.asset_versions AS version
+    JOIN dagapp.dag_jobs AS job USING (asset_id, version_ordinal)
+    WHERE job.job_id = of_job
+    FOR SHARE OF version;
+    reason := dagapp.objection_to_output(of_job, kind, wanted);
+    IF reason IS NOT NULL THEN
+        PERFORM dagapp.refuse_output(of_job, kind, wanted, reason);
+    END IF;
+    PERFORM set_config('graticule.job_id', of_job, true);
+END $$;
+
+-- Put the staging table of a job in its place. Live tables belong to the owner of the schema: no worker can drop or change
+-- one, except here. Tiles that were prepared follow their table; see overview_name in repositories/overviews.py.
+CREATE OR REPLACE FUNCTION dagapp.promote_table(of_job text, wanted text) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    part record;
+BEGIN
+    PERFORM dagapp.require_output(of_job, 'table', wanted);
+    EXECUTE format('DROP TABLE IF EXISTS geo.%I, geo.%I', wanted, 'tiles_' || md5(wanted));  -- from here on, readers wait
+    FOR part IN
+        SELECT staged.relname AS name, parts.final
+        FROM (VALUES ('staging_' || of_job, wanted), ('staging_' || of_job || '_overview', 'tiles_' || md5(wanted)))
+             AS parts (staging, final)
+        JOIN pg_class AS staged ON staged.relname = parts.staging AND staged.relnamespace = 'geo'::regnamespace
+    LOOP
+        EXECUTE format('ALTER TABLE geo.%I OWNER TO graticule_owner', part.name);
+        EXECUTE format('GRANT SELECT ON geo.%I TO graticule_worker, graticule_serve_internal', part.name);
+        EXECUTE format('ALTER TABLE geo.%I RENAME TO %I', part.name, part.final);
+    END LOOP;
+END $$;
+
+-- Whoever writes collections or items of an asset is a job of that asset. A transaction that names its job is held to
+-- it. One of a process of an older release names none: then some job of the asset must be at work.
+CREATE OR REPLACE FUNCTION dagapp.require_collections(wanted text[]) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    named text := nullif(current_setting('graticule.job_id', true), '');
+    refused record;
+BEGIN
+    SELECT collection, reason INTO refused
+    FROM unnest(wanted) AS collection,
+         LATERAL (SELECT CASE
+             WHEN named IS NOT NULL THEN dagapp.objection_to_output(named, 'collection', collection)
+             WHEN dagapp.owner_of_collection(collection) IS NOT NULL AND NOT EXISTS (
+                 SELECT FROM dagapp.dag_jobs
+                 WHERE asset_id = dagapp.owner_of_collection(collection) AND status IN ('pending', 'running')
+             ) THEN 'it belongs to an asset, and no job of the asset is at work'
+         END AS reason) AS checked
+    WHERE reason IS NOT NULL
+    LIMIT 1;
+    IF FOUND THEN
+        PERFORM dagapp.refuse_output(coalesce(named, '(none)'), 'collection', refused.collection, refused.reason);
+    END IF;
+END $$;
+
+CREATE OR REPLACE FUNCTION dagapp.check_written_items() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM dagapp.require_collections(ARRAY(SELECT DISTINCT collection FROM written));
+    RETURN NULL;
+END $$;
+
+CREATE OR REPLACE FUNCTION dagapp.check_written_collections() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM dagapp.require_collections(ARRAY(SELECT id FROM written));
+    RETURN NULL;
+END $$;
+
+-- The names of a partner's outputs begin with its platform, which must not look like the namespace of hand-made jobs. A
+-- platform that is older than this rule stays as it is.
+CREATE OR REPLACE FUNCTION dagapp.check_platform_id() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE EXCEPTION USING
+        ERRCODE = 'check_violation',
+        MESSAGE = format('A platform cannot be named %s: outputs of hand-made jobs begin with "direct".', NEW.platform_id);
+END $$;
+
+DROP TRIGGER IF EXISTS platform_id_not_direct ON dagapp.platforms;
+CREATE TRIGGER platform_id_not_direct BEFORE INSERT OR UPDATE OF platform_id ON dagapp.platforms
+FOR EACH ROW WHEN (NEW.platform_id ~ '^direct(_|$)') EXECUTE FUNCTION dagapp.check_platform_id();
+
+DO $$
+DECLARE
+    ours regprocedure;
+BEGIN
+    FOR ours IN
+        SELECT oid::regprocedure FROM pg_proc
+        WHERE pronamespace = 'dagapp'::regnamespace AND proowner = 'graticule_owner'::regrole
+    LOOP
+        EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', ours);
+    END LOOP;
+END $$;
+GRANT EXECUTE ON FUNCTION dagapp.require_output(text, text, text), dagapp.promote_table(text, text)
+TO graticule_worker, graticule_orchestrator;
+
+RESET ROLE;
+
+-- Once for each statement, however many items it writes. What pgstac does as its own administrator is not asked.
+DO $$
+DECLARE
+    checked record;
+BEGIN
+    FOR checked IN
+        SELECT * FROM (VALUES
+            ('items', 'INSERT', 'NEW', 'check_written_items'),
+            ('items', 'DELETE', 'OLD', 'check_written_items'),
+            ('collections', 'INSERT', 'NEW', 'check_written_collections'),
+            ('collections', 'UPDATE', 'NEW', 'check_written_collections')
+        ) AS triggers (name, change, rows, function)
+    LOOP
+        EXECUTE format('DROP TRIGGER IF EXISTS graticule_%s ON pgstac.%I', lower(checked.change), checked.name);
+        EXECUTE format(
+            'CREATE TRIGGER graticule_%s AFTER %s ON pgstac.%I REFERENCING %s TABLE AS written FOR EACH STATEMENT
+             WHEN (NOT pg_has_role(current_user, ''pgstac_admin'', ''MEMBER''))
+             EXECUTE FUNCTION dagapp.%I()',
+            lower(checked.change), checked.change, checked.name, checked.rows, checked.function
+        );
+    END LOOP;
+END $$;
+
+-- Tables that were live before belong to the owner of the schema from now on. One that is in use just now stays as it is.
+DO $$
+DECLARE
+    live record;
+BEGIN
+    SET LOCAL lock_timeout = '1s';
+    FOR live IN
+        SELECT relname AS name FROM pg_class
+        WHERE relnamespace = 'geo'::regnamespace AND relkind = 'r' AND relowner = 'graticule_worker'::regrole
+          AND obj_description(oid, 'pg_class') ~ '^(Tiles\. )?Made by job '
+    LOOP
+        BEGIN
+            EXECUTE format('ALTER TABLE geo.%I OWNER TO graticule_owner', live.name);
+            EXECUTE format('GRANT SELECT ON geo.%I TO graticule_worker', live.name);
+        EXCEPTION WHEN lock_not_available OR undefined_table THEN
+            NULL;
+        END;
+    END LOOP;
+END $$;
