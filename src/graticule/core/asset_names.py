@@ -13,6 +13,7 @@ from graticule.core.ids import AssetId, PlatformId
 SHORTEST_PREFIX: Final = 8
 LONGEST_SLUG: Final = 40
 LONGEST_TABLE_NAME: Final = 63
+DIRECT: Final = "direct"  # begins the names of what hand-made jobs write, and no name of an asset
 PUBLIC_COLLECTION: Final = "-public"  # after a collection's id: the copies for the public have one of their own
 # What makes an id unique: the hash of an item, or of a collection; eight digits in the latter may be a date.
 _UNIQUE: Final = re.compile(r"(-[0-9a-f]{8,32}-v[0-9]+(-r[0-9]+)?|-(?=[0-9]*[a-f])[0-9a-f]{8,32})?(-public)?$")
@@ -49,7 +50,7 @@ def output_names(
     dataset = _slug(*identifiers) or "data"
     unique = f"_{short_id}_v{ordinal}" + (f"_r{revision}" if revision > 1 else "")  # stands beside the one before
     readable = _slug(*identifiers, label) or "data"
-    table = readable if readable[0].isalpha() else f"t_{readable}"
+    table = readable if readable[0].isalpha() and not readable.startswith(DIRECT) else f"t_{readable}"
     return OutputNames(
         table_name=f"{_cut(table, LONGEST_TABLE_NAME - len(unique))}{unique}",
         blob_prefix=f"{platform_id}/{dataset}/{short_id}/v{ordinal}/r{revision}",

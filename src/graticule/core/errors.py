@@ -57,6 +57,12 @@ class SourceNotFound(InvalidInput):
     code = "source_not_found"
 
 
+class OutputRefused(InvalidInput):
+    """A job wants to write what belongs to a version of an asset, and the version does not name that job."""
+
+    code = "output_refused"
+
+
 class Unauthenticated(GraticuleError):
     """No credential, or one that is not known."""
 

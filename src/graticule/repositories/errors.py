@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 import psycopg
 from psycopg import errors as pg
@@ -13,6 +14,7 @@ from graticule.core.errors import (
     Conflict,
     GraticuleError,
     InvalidInput,
+    OutputRefused,
     PermissionDenied,
     SchemaOutdated,
     TransactionAborted,
@@ -34,7 +36,7 @@ TRANSLATIONS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], type[Gr
         "the database role may not do that",
     ),
     (
-        (pg.UndefinedTable, pg.UndefinedColumn, pg.UndefinedObject, pg.InvalidSchemaName),
+        (pg.UndefinedTable, pg.UndefinedColumn, pg.UndefinedObject, pg.UndefinedFunction, pg.InvalidSchemaName),
         SchemaOutdated,
         "the schema is not up to date",
     ),
@@ -57,6 +59,7 @@ TRANSLATIONS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], type[Gr
     ((psycopg.OperationalError, pg.IdleInTransactionSessionTimeout), Unavailable, "the database cannot be reached"),
     (psycopg.InterfaceError, Unavailable, "the connection was lost"),
 )
+OUTPUT_REFUSED: Final = "GR001"  # by which our own functions refuse a write, in words for the reader
 # A connection that is refused has no code: libpq hands over only the server's text, which may be in another language.
 REFUSED_LOGINS: tuple[tuple[str, type[Exception]], ...] = (
     ("authentication failed", pg.InvalidPassword),
@@ -92,6 +95,8 @@ def domain_errors(action: str) -> Iterator[None]:
 def translated(error: Exception, action: str) -> GraticuleError:
     """Give the domain's error for one of the driver's."""
     detail = f"{type(error).__name__}: {error}"
+    if isinstance(error, psycopg.Error) and error.diag.sqlstate == OUTPUT_REFUSED:
+        return OutputRefused(error.diag.message_primary or detail, hint=error.diag.message_hint)
     error = _told_apart(error)
     for kinds, domain, reason in TRANSLATIONS:
         if isinstance(error, kinds):

@@ -105,6 +105,11 @@ class ReportRepository:
         }
         return bool(await self._rows("hold_lease", given))
 
+    async def job_of_task(self, task_id: TaskId) -> JobId | None:
+        """Return the job that a task belongs to; None when there is no such task."""
+        rows = await self._rows("job_of_task", {"task_id": task_id})
+        return JobId(rows[0]["job_id"]) if rows else None
+
     async def checkpoint(self, task_id: TaskId) -> Checkpoint | None:
         """Give what the last attempt of a task's node has saved."""
         rows = await self._rows("checkpoint_of_task", {"task_id": task_id})

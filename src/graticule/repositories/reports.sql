@@ -97,6 +97,9 @@ SELECT task_id FROM dagapp.dag_tasks
 WHERE task_id = %(task_id)s AND delivery_count = %(delivery_count)s AND status = 'leased' AND leased_by = %(worker_id)s
 FOR SHARE;
 
+-- name: job_of_task
+SELECT job_id FROM dagapp.dag_tasks WHERE task_id = %(task_id)s;
+
 -- name: checkpoint_of_task
 SELECT checkpoint.*
 FROM dagapp.dag_tasks AS task JOIN dagapp.dag_checkpoints AS checkpoint USING (job_id, node_id)

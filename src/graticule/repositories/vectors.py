@@ -14,7 +14,7 @@ from graticule.core.errors import Conflict, InvalidInput, NotFound, Unavailable
 from graticule.core.ids import JobId
 from graticule.repositories.database import Connection
 from graticule.repositories.errors import domain_errors
-from graticule.repositories.overviews import OVERVIEW_COMMENT, OverviewBuilder, OverviewSource, overview_name
+from graticule.repositories.overviews import OVERVIEW_COMMENT, OverviewBuilder, OverviewSource
 from graticule.repositories.queries import Queries, load_queries
 from graticule.repositories.tasks import Delivery
 
@@ -264,19 +264,12 @@ class VectorRepository(_Tables):
     async def swap(self, name: str) -> bool:
         """Put the staging table in the place of the live one; False when that is being read for too long.
 
-        `StillNeeded` when something depends on the live one.
+        `StillNeeded` when something depends on the live one, `OutputRefused` when the name is not the job's.
         """
-        staging = _identifier(self._staging)
         try:
             async with self._waiting_briefly():
                 await self._run("lock_name", name=name)
-                await self._run("show", table=staging)
-                await self._drop(name, overview_name(name))  # from here on, readers wait
-                await self._run("rename", table=staging, name=sql.Identifier(name))
-                if await self.has_overview():
-                    await self._run("show", table=_identifier(self._overview))
-                    tiles = sql.Identifier(overview_name(name))
-                    await self._run("rename", table=_identifier(self._overview), name=tiles)
+                await self._run("promote_table", job_id=self._job_id, name=name)
         except Held:
             return False
         except Conflict as error:

@@ -39,9 +39,6 @@ CREATE TABLE {ledger} (chunk integer PRIMARY KEY, row_count bigint NOT NULL, res
 -- The schema's default privileges let the service read each table from its first moment; what is not whole is not for it.
 REVOKE ALL ON {table} FROM graticule_serve_internal;
 
--- name: show
-GRANT SELECT ON {table} TO graticule_serve_internal;
-
 -- name: comment
 COMMENT ON TABLE {table} IS {comment};
 
@@ -115,8 +112,9 @@ SET LOCAL lock_timeout TO DEFAULT;
 -- A table that is not there yet cannot be locked, but its name can.
 SELECT pg_advisory_xact_lock(hashtextextended('graticule table ' || %(name)s, 0));
 
--- name: rename
-ALTER TABLE {table} RENAME TO {name};
+-- name: promote_table
+-- The staging table takes the name, and what has it now goes; the database refuses a name that is not the job's.
+SELECT dagapp.promote_table(%(job_id)s, %(name)s);
 
 -- name: keep_in_place
 -- Nobody puts another table in its place until the transaction ends; whoever reads it goes on.

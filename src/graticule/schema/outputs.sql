@@ -115,20 +115,23 @@ BEGIN
                ELSE 'Submit or reprocess the asset: its newest job writes its outputs.' END;
 END $$;
 
--- Refuse the transaction of a job that may not write an output. Until it ends, the version keeps naming the job. All that
--- follows in the transaction is written in the job's name.
-CREATE OR REPLACE FUNCTION dagapp.require_output(of_job text, kind text, wanted text) RETURNS void
+-- Refuse the transaction of a job that may not write these outputs. Until it ends, the version keeps naming the job. All
+-- that follows in the transaction is written in the job's name.
+CREATE OR REPLACE FUNCTION dagapp.require_outputs(of_job text, kind text, wanted text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    reason text;
+    refused record;
 BEGIN
     PERFORM FROM dagapp.asset_versions AS version
     JOIN dagapp.dag_jobs AS job USING (asset_id, version_ordinal)
     WHERE job.job_id = of_job
     FOR SHARE OF version;
-    reason := dagapp.objection_to_output(of_job, kind, wanted);
-    IF reason IS NOT NULL THEN
-        PERFORM dagapp.refuse_output(of_job, kind, wanted, reason);
+    SELECT name, reason INTO refused
+    FROM unnest(wanted) AS name, dagapp.objection_to_output(of_job, kind, name) AS reason
+    WHERE reason IS NOT NULL
+    LIMIT 1;
+    IF FOUND THEN
+        PERFORM dagapp.refuse_output(of_job, kind, refused.name, refused.reason);
     END IF;
     PERFORM set_config('graticule.job_id', of_job, true);
 END $$;
@@ -140,7 +143,7 @@ LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 DECLARE
     part record;
 BEGIN
-    PERFORM dagapp.require_output(of_job, 'table', wanted);
+    PERFORM dagapp.require_outputs(of_job, 'table', ARRAY[wanted]);
     EXECUTE format('DROP TABLE IF EXISTS geo.%I, geo.%I', wanted, 'tiles_' || md5(wanted));  -- from here on, readers wait
     FOR part IN
         SELECT staged.relname AS name, parts.final
@@ -154,8 +157,9 @@ BEGIN
     END LOOP;
 END $$;
 
--- Whoever writes collections or items of an asset is a job of that asset. A transaction that names its job is held to
--- it. One of a process of an older release names none: then some job of the asset must be at work.
+-- Whoever writes collections or items of an asset is a job of that asset, or an orchestrator that carries out a decision on
+-- it. A transaction that names its job is held to it. One of a process of an older release names none: then some job of
+-- the asset must be at work.
 CREATE OR REPLACE FUNCTION dagapp.require_collections(wanted text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -163,12 +167,11 @@ DECLARE
     refused record;
 BEGIN
     SELECT collection, reason INTO refused
-    FROM unnest(wanted) AS collection,
+    FROM unnest(wanted) AS collection, dagapp.owner_of_collection(collection) AS owner,
          LATERAL (SELECT CASE
              WHEN named IS NOT NULL THEN dagapp.objection_to_output(named, 'collection', collection)
-             WHEN dagapp.owner_of_collection(collection) IS NOT NULL AND NOT EXISTS (
-                 SELECT FROM dagapp.dag_jobs
-                 WHERE asset_id = dagapp.owner_of_collection(collection) AND status IN ('pending', 'running')
+             WHEN owner <> coalesce(current_setting('graticule.asset_id', true), '') AND NOT EXISTS (
+                 SELECT FROM dagapp.dag_jobs WHERE asset_id = owner AND status IN ('pending', 'running')
              ) THEN 'it belongs to an asset, and no job of the asset is at work'
          END AS reason) AS checked
     WHERE reason IS NOT NULL
@@ -217,7 +220,7 @@ BEGIN
         EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', ours);
     END LOOP;
 END $$;
-GRANT EXECUTE ON FUNCTION dagapp.require_output(text, text, text), dagapp.promote_table(text, text)
+GRANT EXECUTE ON FUNCTION dagapp.require_outputs(text, text, text[]), dagapp.promote_table(text, text)
 TO graticule_worker, graticule_orchestrator;
 
 RESET ROLE;

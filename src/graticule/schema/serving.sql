@@ -120,6 +120,7 @@ CREATE FUNCTION serving.publish_item() RETURNS trigger LANGUAGE plpgsql SET sear
 DECLARE
     stable text := regexp_replace(NEW.stac_item_id, '-r[0-9]+$', '');
 BEGIN
+    PERFORM set_config('graticule.asset_id', NEW.asset_id, true);  -- no job writes here: see outputs.sql
     IF EXISTS (SELECT FROM items WHERE collection = NEW.stac_collection_id AND id = NEW.stac_item_id) THEN
         DELETE FROM items WHERE collection = NEW.stac_collection_id AND id = stable;
         INSERT INTO items (id, geometry, collection, datetime, end_datetime, content)

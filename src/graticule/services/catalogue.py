@@ -3,7 +3,7 @@
 What is written counts only if the task that asks for it is still its worker's when it is committed.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Annotated, Final, cast
@@ -13,12 +13,13 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from graticule.core.errors import Conflict
 from graticule.core.fault_points import Commit
 from graticule.core.models.fields import JsonObject, TaskKey, WorkerKey
-from graticule.handlers.catalogue import DatabaseCatalogue
+from graticule.handlers.catalogue import find_item
 from graticule.handlers.outputs.staging import checked_prefix
 from graticule.handlers.stac.rules import LONGEST_ID, LONGEST_ITEM_ID
 from graticule.handlers.stac.writing import Having, WantedCollection, ensure, replace_items, write_item
 from graticule.repositories.catalogue import CatalogueRepository, begin_writing
 from graticule.repositories.database import Connection, Database
+from graticule.repositories.outputs import OutputKind, require_items, require_outputs
 from graticule.repositories.promotions import HeldPrefixRepository, PrefixHolder
 from graticule.repositories.reports import Reporter, ReportRepository
 from graticule.repositories.tasks import Delivery
@@ -110,6 +111,8 @@ class HoldPrefix(OfPrefix):
     """A prefix that a task is to hold alone."""
 
     renews: bool = Field(False, description="Only go on holding it: False again when its time was over.")
+    collection_id: CollectionId | None = Field(None, description="Checked with the prefix: the job must own both.")
+    item_id: ItemId | None = Field(None, description="Of that collection, checked likewise.")
 
 
 class PrefixAnswer(BaseModel):
@@ -142,18 +145,19 @@ class CatalogueService:
 
     async def find(self, collection_id: str, item_id: str) -> FoundItem:
         """Look for an item."""
-        found = await DatabaseCatalogue(self._database).find(collection_id, item_id)
+        found = await find_item(self._database, collection_id, item_id)
         return FoundItem(item=found.item, now=found.now)
 
     async def ensure(self, asked: EnsureCollection) -> Ensured:
         """Let there be a collection."""
-        async with self._writing(asked) as (_, catalogue):
+        async with self._writing(asked, asked.collection.wanted.id) as (_, catalogue):
             return Ensured(created=await ensure(catalogue, asked.collection.wanted, asked.room_for))
 
     async def write_items(self, asked: WriteItems) -> WrittenItems:
         """Write items, in place of those with their ids and of those that they replace."""
         replaced = None if asked.replaces is None else Having(asked.replaces.name, asked.replaces.value)
-        async with self._writing(asked) as (_, catalogue):
+        item_ids = [str(item.get("id")) for item in asked.items]
+        async with self._writing(asked, asked.collection_id, item_ids) as (_, catalogue):
             written = await replace_items(catalogue, asked.collection_id, asked.items, replaced)
         return WrittenItems(collection=cast("JsonObject", written))
 
@@ -161,6 +165,8 @@ class CatalogueService:
         """Hold a prefix for a task, or go on doing so; `Conflict` when the task is not the worker's."""
         holder = asked.holder
         async with self._database.transaction(Commit.REPORT) as connection:
+            if asked.collection_id is not None and asked.item_id is not None:
+                await self._require(connection, asked, asked.collection_id, [asked.item_id], holder.prefix)
             prefixes = HeldPrefixRepository(connection)
             now = await prefixes.hold_longer(holder, self._hold_seconds)
             if now is None and not asked.renews:
@@ -177,18 +183,34 @@ class CatalogueService:
     async def register(self, asked: RegisterItem) -> None:
         """Write an item and its collection, if the task still holds the prefix of its files."""
         holder = asked.holder
-        async with self._writing(asked) as (connection, catalogue):
+        item_ids = [str(asked.item.get("id"))]
+        async with self._writing(asked, asked.collection.wanted.id, item_ids, holder.prefix) as (connection, catalogue):
             await write_item(catalogue, asked.collection.wanted, asked.item)
             if await HeldPrefixRepository(connection).hold_longer(holder, self._hold_seconds) is None:
                 raise Conflict(f"The task {asked.task_id} does not hold the prefix {asked.prefix!r} any more.")
 
     @asynccontextmanager
-    async def _writing(self, asked: OfTask) -> AsyncIterator[tuple[Connection, CatalogueRepository]]:
+    async def _writing(
+        self, asked: OfTask, collection_id: str, item_ids: Sequence[str] = (), prefix: str | None = None
+    ) -> AsyncIterator[tuple[Connection, CatalogueRepository]]:
         async with self._database.transaction(Commit.REPORT) as connection:
-            yield connection, await begin_writing(connection)
+            catalogue = await begin_writing(connection)
+            await self._require(connection, asked, collection_id, item_ids, prefix)
+            yield connection, catalogue
             reporter = Reporter(asked.task_id, asked.worker_id, asked.delivery_count)
             if not await ReportRepository(connection).hold_lease(reporter):
                 raise _lost(asked)
+
+    async def _require(
+        self, connection: Connection, asked: OfTask, collection_id: str, item_ids: Sequence[str], prefix: str | None
+    ) -> None:
+        """Raise `OutputRefused` unless all of these are the outputs of the task's job."""
+        job_id = await ReportRepository(connection).job_of_task(asked.task_id)
+        if job_id is None:
+            raise _lost(asked)
+        if prefix is not None:
+            await require_outputs(connection, job_id, OutputKind.PREFIX, prefix)
+        await require_items(connection, job_id, collection_id, item_ids)
 
 
 def _lost(asked: OfTask) -> Conflict:

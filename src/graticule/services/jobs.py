@@ -30,6 +30,7 @@ from graticule.repositories.steps import AssetWork, JobRow, JobSnapshot, StepRep
 from graticule.repositories.workflows import WorkflowRepository
 from graticule.services.callback_targets import check_callback_url
 from graticule.services.decided_jobs import DecidedJob
+from graticule.services.direct_outputs import check_direct_outputs
 from graticule.services.gathering import Gathering
 from graticule.services.step_reading import Wake
 from graticule.services.step_traces import begun_step, end_steps, trace_of_new_job
@@ -172,6 +173,8 @@ class JobService:
         given = translate_inputs(graph.inputs, submission.input_params, default_container)
         inputs = validate_inputs(graph, given)
         document(inputs)  # refuses what no row can hold
+        if work is None:
+            check_direct_outputs(graph, inputs)
         # A job of an asset version is always one of its own: it may have the inputs of an earlier one.
         is_one = graph.job_id == "params" and work is None
         job_id = JobId(deterministic_job_id(graph, inputs) if is_one else _new_job_id())

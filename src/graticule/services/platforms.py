@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
+from graticule.core.direct_names import is_reserved_platform
 from graticule.core.errors import AlreadyExists, InvalidInput, NotFound, Refused, SourceNotFound
 from graticule.core.exchange import MOST_REFS, Asked, PlatformSubmission, RefName
 from graticule.core.fault_points import Commit
@@ -74,6 +75,8 @@ class NewPlatform(Asked):
 
     @model_validator(mode="after")
     def _names_are_told_apart(self) -> Self:
+        if is_reserved_platform(self.platform_id):
+            raise ValueError('platform_id: "direct" begins the names of what hand-made jobs write; choose another')
         if problem := names_problem(self.required_refs, self.optional_refs, self.version_ref):
             raise ValueError(problem)
         return self

@@ -155,7 +155,7 @@ class RetentionService:
     async def _is_scratch_removed(self, name: JobId) -> bool:
         """Remove a working folder; what its job has put elsewhere and nobody has catalogued goes with it."""
         try:
-            is_settled = await settle(self._storage, DatabaseCatalogue(self._owner), name)
+            is_settled = await settle(self._storage, DatabaseCatalogue(self._owner, name), name)
             return await remove_scratch(self._storage, name) > 0 or is_settled
         except GraticuleError as error:
             _log.warning("a working folder could not be removed", folder=name, error=str(error))

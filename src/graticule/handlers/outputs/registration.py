@@ -93,6 +93,7 @@ class Registration(ABC):
         ctx, given = self._ctx, self._given
         async with catalogue_of(ctx).holding(checked_prefix(given.blob_prefix)) as hold:
             self._go_on()
+            await hold.require(given.stac_collection_id, given.stac_item_id)
             present = await hold.item(given.stac_collection_id, given.stac_item_id)
             promotion = self._promotion(await self._staged(hold, present), hold.now)
             if lost := [name for name in self.files if name not in promotion.sizes]:

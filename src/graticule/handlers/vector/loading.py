@@ -29,6 +29,7 @@ from graticule.handlers.vector.preparing.bounds import Bounds, joined
 from graticule.handlers.vector.preparing.columns import FEATURE_ID, GEOMETRY
 from graticule.handlers.vector.rejecting import Code, rejected
 from graticule.repositories.database import Database
+from graticule.repositories.outputs import OutputKind, require_outputs
 from graticule.repositories.overviews import OverviewFailed
 from graticule.repositories.tasks import Delivery
 from graticule.repositories.vectors import (
@@ -55,6 +56,7 @@ class Stage(BaseModel):
 
     source: Source
     target_crs: TargetCrs = DEFAULT_TARGET
+    table_name: TableName | None = None  # that it will become: refused here, before the work, if it is not the job's
 
     @property
     def srid(self) -> int:
@@ -95,7 +97,7 @@ class Finalize(Stage):
     """What was loaded, and the table that it becomes."""
 
     loaded: list[Loaded]
-    table_name: TableName
+    table_name: TableName  # type: ignore[assignment]
 
     @property
     def mended(self) -> dict[str, JsonValue]:
@@ -125,6 +127,7 @@ def _delivery(ctx: HandlerContext) -> Delivery:
 async def stage(ctx: HandlerContext) -> HandlerResult:
     """Make the table of this job that the chunks are loaded into, if it is not there, and give what they need."""
     asked: Stage = ctx.params
+    await _require_table(ctx, asked.table_name)
     async with _database(ctx).connection() as connection:
         if dropped := await AbandonedTables(connection).drop():  # soon, and not only when an operator prunes
             ctx.logger.info("staging tables of ended jobs were dropped", tables=dropped)
@@ -134,6 +137,14 @@ async def stage(ctx: HandlerContext) -> HandlerResult:
     lean = source.model_copy(update={"chunks": [], "findings": [], "facts": {}})
     chunks: list[JsonValue] = [chunk.model_dump(mode="json") for chunk in source.chunks]
     return HandlerResult.success({"source": lean.model_dump(mode="json"), "chunks": chunks})
+
+
+async def _require_table(ctx: HandlerContext, name: str | None) -> None:
+    """Refuse a table that is not the job's to write, before anything is done for it."""
+    if name is None:
+        return
+    async with _database(ctx).connection() as connection, connection.transaction():
+        await require_outputs(connection, ctx.job_id, OutputKind.TABLE, name)
 
 
 async def _is_staged(ctx: HandlerContext, asked: Stage) -> bool:
@@ -226,6 +237,7 @@ def _copied(ctx: ProcessContext, rows: StagedRows) -> Loaded:
 async def finalize(ctx: HandlerContext) -> HandlerResult:
     """Index the table when all chunks are in it, and put it in the place of the live one."""
     asked: Finalize = ctx.params
+    await _require_table(ctx, asked.table_name)
     if not await _is_published(ctx, asked):
         await _index(ctx, asked)
         await _prepare_overview(ctx, asked)

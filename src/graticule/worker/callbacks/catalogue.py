@@ -96,6 +96,10 @@ class _HttpHold:
         """Give an item, or None."""
         return (await _find(self._client, collection_id, item_id)).item
 
+    async def require(self, collection_id: str, item_id: str) -> None:
+        """Raise `OutputRefused` unless the prefix and the item are the job's to write."""
+        await self._renew(collection_id=collection_id, item_id=item_id)
+
     async def write(self, wanted: WantedCollection, item: Document, check: Check | None = None) -> None:
         """Write an item and its collection, both or none of them."""
         if check is not None:
@@ -110,8 +114,8 @@ class _HttpHold:
         except GraticuleError as error:
             _log.warning("a prefix could not be released", prefix=self._subject["prefix"], error=str(error))
 
-    async def _renew(self) -> None:
-        answer = await self._ask("prefix", {"renews": True})
+    async def _renew(self, **checked: str) -> None:
+        answer = await self._ask("prefix", {"renews": True, **checked})
         if not answer["held"]:
             raise Conflict(f"The prefix {self._subject['prefix']!r} is not held any more.")
         self._heard_at = time.monotonic()
