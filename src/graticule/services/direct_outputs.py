@@ -18,9 +18,10 @@ def check_direct_outputs(graph: Graph, inputs: Mapping[str, JsonValue]) -> None:
     """Raise `OutputRefused` for a name that the database would refuse later; a computed one is checked only there."""
     for parameter, place, name in _named_outputs(graph, inputs):
         if not is_direct(parameter, name):
+            suggested = direct_name(parameter, name)
             raise OutputRefused(
-                f"{place}: a job that is submitted directly may not write {name[:200]!r}, which may belong to an asset.",
-                hint=f"Name it {direct_name(parameter, name)!r}. To change the data of an asset, submit or reprocess it.",
+                f"{place}: a job that is submitted directly may not write {name[:200]!r}; such names belong to assets.",
+                hint=f"Name it {suggested!r}. To change the data of an asset, submit or reprocess it.",
             )
 
 

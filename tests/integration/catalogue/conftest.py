@@ -16,7 +16,7 @@ from tests.integration.repositories import rows
 from graticule.api.app import create_api
 from graticule.config import Settings
 from graticule.core.ids import JobId, NodeId, TaskId, WorkerId
-from graticule.core.table import DatabaseRole, Row
+from graticule.core.table import DatabaseRole
 from graticule.handlers.catalogue import Catalogue
 from graticule.handlers.context import Checkpoints, HandlerContext, Signals
 from graticule.handlers.registry import handlers
@@ -32,6 +32,7 @@ from graticule.worker.outcome import validated
 
 TOKEN = "the-token-of-the-workers"
 WORKER = WorkerId("far-away")
+JOBS = ("job-12345678", "job-87654321")
 CatalogueOf = Callable[[str], Catalogue]
 
 
@@ -61,7 +62,7 @@ def ask(shared_catalogue: TestDatabase) -> Iterator[psycopg.Connection[Any]]:
 @pytest.fixture
 def collection_id() -> str:
     """Give a name that no other test uses."""
-    return f"c-{uuid4().hex[:12]}"
+    return f"direct-{uuid4().hex[:12]}"
 
 
 @pytest.fixture
@@ -81,18 +82,14 @@ class Orchestrator:
         """Lease a new task to the worker."""
         task_id = TaskId(f"{job_id}_{uuid4().hex}")
         lease = {"status": "leased", "leased_by": WORKER, "lease_expires_at": rows.LATER, "delivery_count": 1}
-        for row in (rows.workflow(), rows.job(job_id), rows.task(task_id, job_id=job_id, **lease)):
-            if not self._is_there(row):
-                self._ask.execute(statements.insert(type(row)), statements.parameters(row))
+        rows.add_job(self._ask, job_id)
+        task = rows.task(task_id, job_id=job_id, **lease)
+        self._ask.execute(statements.insert(type(task)), statements.parameters(task))
         return TaskMessage(task_id, JobId(job_id), NodeId("n"), "echo", {}, "q", delivery_count=1)
 
     def catalogue(self, message: TaskMessage) -> HttpCatalogue:
         """Give the catalogue as the handler of a task reaches it."""
         return HttpCatalogue(self._callbacks, message)
-
-    def _is_there(self, row: Row) -> bool:
-        key = {name: getattr(row, name) for name in row.table.primary_key}
-        return self._ask.execute(statements.select_by_key(type(row)), key).fetchone() is not None
 
 
 @asynccontextmanager
@@ -148,8 +145,12 @@ class Task:
 
 
 @pytest.fixture(params=["database"])
-def task(request: pytest.FixtureRequest, storage: LocalStorage, database: Database) -> Task:
+def task(
+    request: pytest.FixtureRequest, storage: LocalStorage, database: Database, ask: psycopg.Connection[Any]
+) -> Task:
     """Give tasks of a worker that has this storage, and the catalogue in the database or by an orchestrator."""
+    for job_id in JOBS:
+        rows.add_job(ask, job_id)
     if request.param == "database":
         return Task(storage, database)
     orchestrator: Orchestrator = request.getfixturevalue("orchestrator")

@@ -11,9 +11,11 @@ import psycopg
 import pytest
 from tests.integration.catalogue.conftest import TOKEN, WORKER, Orchestrator, Task
 from tests.integration.locks import waiting_for_a_lock
+from tests.integration.repositories import rows
 from tests.unit.handlers.stac.outputs import item_inputs, source, tile, tiles_inputs
 
 from graticule.core.errors import ConfigurationError, Conflict, InvalidInput
+from graticule.core.ids import JobId
 from graticule.handlers.catalogue import DatabaseCatalogue
 from graticule.handlers.raster.catalogue import stac_register_item, stac_register_items
 from graticule.handlers.stac.collections import Holding, wanted_collection
@@ -27,7 +29,7 @@ from graticule.worker.callbacks import catalogue as http_catalogue
 from graticule.worker.callbacks.catalogue import HttpCatalogue
 
 AT = datetime(2023, 4, 5, 6, 7, 8, tzinfo=UTC)
-PREFIX = "ddh/d/s/v1/r1"
+PREFIX = "direct/d/s/v1/r1"
 CALLBACKS = "http://orchestrator/api/v1/callbacks/catalogue"
 End = Callable[[str], None]
 
@@ -86,6 +88,7 @@ async def test_a_registration_leaves_the_same_rows_by_both_ways(
     ask: psycopg.Connection[Any],
     collection_id: str,
 ) -> None:
+    rows.add_job(ask, "job-12345678")
     by_http = Task(storage, None, lambda job_id: orchestrator.catalogue(orchestrator.leased(job_id)))
     ways = {f"{collection_id}-d": Task(storage, database), f"{collection_id}-h": by_http}
     for name, task in ways.items():
@@ -141,7 +144,7 @@ async def test_one_way_waits_for_the_other(
     order: list[str] = []
 
     async def by_database() -> None:
-        async with DatabaseCatalogue(database).holding(PREFIX):
+        async with DatabaseCatalogue(database, JobId("12345678")).holding(PREFIX):
             order.append("database")
 
     async with http.holding(PREFIX) as hold:
@@ -153,7 +156,7 @@ async def test_one_way_waits_for_the_other(
         order.append("http")
     await waiting
     assert order == ["http", "database"]
-    async with DatabaseCatalogue(database).holding(PREFIX):
+    async with DatabaseCatalogue(database, JobId("12345678")).holding(PREFIX):
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(_held(http), 0.3)
     await asyncio.wait_for(_held(http), 10)
@@ -251,7 +254,7 @@ async def test_what_the_catalogue_cannot_keep_is_refused_for_good(http: HttpCata
             with pytest.raises(InvalidInput):
                 await hold.write(unsound, item)
     with pytest.raises(Conflict):
-        await http.replace_items("missing", [{**item, "collection": "missing"}], Having("a", "b"))
+        await http.replace_items("direct-missing", [{**item, "collection": "direct-missing"}], Having("a", "b"))
     with pytest.raises(InvalidInput):
         async with http.holding("../bronze"):
             pass

@@ -24,7 +24,7 @@ from graticule.services.asset_outcomes import VersionOutputs
 from graticule.storage.local import LocalStorage
 from graticule.storage.protocol import BlobInfo
 
-STAGED, FINAL = "silver/12345678/out", "silver/ddh/d/s/v1/r1"
+STAGED, FINAL = "silver/12345678/out", "silver/direct/d/s/v1/r1"
 UNDATED = source(facts={"crs": "EPSG:32620"})
 
 
@@ -97,7 +97,7 @@ async def _killed_after_a_file(storage: LocalStorage, collection_id: str, names:
             raise InterruptedError
 
     promotion = Promotion(
-        blob_prefix="ddh/d/s/v1/r1",
+        blob_prefix="direct/d/s/v1/r1",
         collection_id=collection_id,
         item_id="scene-v1",
         href=f"{FINAL}/cogs/scene.tif",
@@ -180,8 +180,8 @@ async def test_two_registrations_at_once_both_succeed(
 ) -> None:
     await _stage(storage)
     await storage.put("silver/12345678/out/cogs/other.tif", b"other")
-    other = cog(blob_path="silver/ddh/d/s/v2/r1/cogs/other.tif", files=["cogs/other.tif"])
-    more = {"stac_item_id": "scene-v2", "blob_prefix": "ddh/d/s/v2/r1", "version_ordinal": 2}
+    other = cog(blob_path="silver/direct/d/s/v2/r1/cogs/other.tif", files=["cogs/other.tif"])
+    more = {"stac_item_id": "scene-v2", "blob_prefix": "direct/d/s/v2/r1", "version_ordinal": 2}
     await storage.put("silver/87654321/out/cogs/other.tif", b"other")
     given = item_inputs(other, **{**more, "stac_collection_id": collection_id, "datetime": "2030-01-01T00:00:00Z"})
     second = task("raster.stac_register_item", job_id="job-87654321", **given)

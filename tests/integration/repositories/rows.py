@@ -4,6 +4,8 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 from uuid import UUID
 
+import psycopg
+
 from graticule.core.ids import AssetId, ClientId, JobId, NodeId, OwnerId, TaskId, WorkerId, WorkflowHash, WorkflowId
 from graticule.core.models import (
     ApiClient,
@@ -42,6 +44,7 @@ from graticule.core.states import (
     ResultStatus,
 )
 from graticule.core.table import Row
+from graticule.repositories import statements
 
 NOW = datetime(2026, 3, 14, 15, 9, 26, 535897, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=7)
@@ -76,6 +79,14 @@ def workflow_definition(**changes: Any) -> WorkflowDefinition:
 def job(job_id: str = "job", **changes: Any) -> Job:
     values = {"workflow_id": "flow", "workflow_version": "1", "workflow_hash": HASH, "created_at": NOW}
     return Job(**{**values, "job_id": job_id, "updated_at": NOW, **changes})
+
+
+def add_job(connection: psycopg.Connection[Any], job_id: str) -> None:
+    """Insert a hand-made job with its workflow, unless they are there."""
+    for row in (workflow(), job(job_id)):
+        key = {name: getattr(row, name) for name in row.table.primary_key}
+        if connection.execute(statements.select_by_key(type(row)), key).fetchone() is None:
+            connection.execute(statements.insert(type(row)), statements.parameters(row))
 
 
 def node(node_id: str = "node", **changes: Any) -> Node:

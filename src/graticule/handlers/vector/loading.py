@@ -97,7 +97,7 @@ class Finalize(Stage):
     """What was loaded, and the table that it becomes."""
 
     loaded: list[Loaded]
-    table_name: TableName  # type: ignore[assignment]
+    table_name: TableName
 
     @property
     def mended(self) -> dict[str, JsonValue]:

@@ -236,7 +236,7 @@ class Ingestion:
         source = self.validated(job_id, file, **options)
         if rows_per_chunk is not None:
             source["chunks"] = self.chunks(source, rows_per_chunk)
-        table_name = f"t{job_id[-8:]}_v1"
+        table_name = f"direct_{job_id[-8:]}"
         result = self.loaded(job_id, source, table_name)
         return self.served(source, result, table_name)
 

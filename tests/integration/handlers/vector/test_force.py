@@ -28,7 +28,7 @@ from tests.integration.handlers.vector.written import wkb_of
 from graticule.core.table import DatabaseRole
 from graticule.repositories.overviews import overview_name
 
-LIVE = "roads_v1"
+LIVE = "direct_roads"
 ROWS, CHUNKS = 12, 4
 
 

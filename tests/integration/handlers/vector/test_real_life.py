@@ -332,7 +332,7 @@ def parquet(ingestion: Ingestion, wkb: list[bytes]) -> Path:
 @pytest.mark.parametrize("wkt", ["POINT M (1 2 7.5)", "POINT ZM (1 2 3 7.5)"])
 def test_measures_are_kept(ingestion: Ingestion, wkt: str) -> None:
     job, file = ingestion.rows.new_job(), parquet(ingestion, wkb_of([shapely.from_wkt(wkt)]))  # type: ignore[arg-type]
-    ingestion.loaded(job, ingestion.validated(job, file), "measured_v1")
+    ingestion.loaded(job, ingestion.validated(job, file), "direct_measured")
     (row,) = ingestion.rows.ask(
         "SELECT ST_M(ST_GeometryN(geom, 1)) AS m, ST_Z(ST_GeometryN(geom, 1)) AS z FROM geo.measured_v1"
     )

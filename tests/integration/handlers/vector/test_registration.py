@@ -8,6 +8,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 from tests.conftest import TestDatabase, new_database
+from tests.integration.repositories.rows import add_job
 from tests.unit.handlers.stac.outputs import cog, item_inputs
 from tests.unit.handlers.stac.table_outputs import BBOX, geoparquet, pmtiles, table, table_inputs
 from tests.unit.handlers.stac.valid import assert_valid
@@ -28,7 +29,7 @@ from graticule.repositories.vectors import Description, FeatureTable, VectorRepo
 from graticule.services.asset_outcomes import VersionOutputs
 from graticule.storage.local import LocalStorage
 
-FINAL = "silver/ddh/d/s/v1/r1"
+FINAL = "silver/direct/d/s/v1/r1"
 BOTH: dict[str, Any] = {"geoparquet": geoparquet(), "pmtiles": pmtiles()}
 
 
@@ -43,7 +44,7 @@ class Registry:
 
     def __init__(self, database: Database, folder: Path) -> None:
         self.database, self.storage = database, LocalStorage(folder)
-        self.collection_id, self.table_name = f"c-{uuid4().hex[:12]}", f"parcels_{uuid4().hex[:12]}"
+        self.collection_id, self.table_name = f"direct-{uuid4().hex[:12]}", f"direct_{uuid4().hex[:12]}"
         self.job_id, self.later_id = JobId(uuid4().hex), JobId(uuid4().hex)
 
     async def load(self, job_id: JobId | None = None) -> None:
@@ -93,7 +94,11 @@ class Registry:
 @pytest.fixture
 async def registry(created: TestDatabase, tmp_path: Path) -> AsyncIterator[Registry]:
     async with Database(created.url(DatabaseRole.WORKER), DatabaseRole.WORKER, pool_size=4) as database:
-        yield Registry(database, tmp_path)
+        registry = Registry(database, tmp_path)
+        with psycopg.connect(created.url(), autocommit=True) as ask:
+            for job_id in (registry.job_id, registry.later_id):
+                add_job(ask, job_id)
+        yield registry
 
 
 def _output(result: HandlerResult) -> dict[str, Any]:
@@ -181,8 +186,8 @@ async def test_nobody_replaces_the_table_before_it_is_catalogued(registry: Regis
 
 async def test_a_collection_holds_rasters_and_tables(registry: Registry) -> None:
     await registry.stage("out/cogs/scene.tif", job_id=registry.later_id)
-    at = {"blob_prefix": "ddh/d/r/v1/r1", "stac_collection_id": registry.collection_id}
-    given = item_inputs(cog(blob_path="silver/ddh/d/r/v1/r1/cogs/scene.tif"), **at)
+    at = {"blob_prefix": "direct/d/r/v1/r1", "stac_collection_id": registry.collection_id}
+    given = item_inputs(cog(blob_path="silver/direct/d/r/v1/r1/cogs/scene.tif"), **at)
     _output(await register_raster(registry.context(ItemInputs.model_validate(given), registry.later_id)))
     await registry.load()
     await registry.stage("out/geoparquet/parcels.parquet")

@@ -53,7 +53,7 @@ async def chain(emptied_database: TestDatabase, tmp_path: Path) -> AsyncIterator
         begin_job(emptied_database.url(DatabaseRole.ORCHESTRATOR), job_id)
     async with Database(emptied_database.url(DatabaseRole.WORKER), DatabaseRole.WORKER, pool_size=6) as database:
         yield Chain(tmp_path, database)
-    with psycopg.connect(emptied_database.url(DatabaseRole.WORKER), autocommit=True) as connection:
+    with psycopg.connect(emptied_database.url(), autocommit=True) as connection:
         for (table,) in connection.execute(TABLES).fetchall():
             connection.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier("geo", table)))
 

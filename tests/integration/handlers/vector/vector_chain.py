@@ -34,7 +34,7 @@ from graticule.worker.staging import Staging, TaskStaging
 JOB = JobId("0123456789abcdef0123456789abcdef")
 OTHER_JOB = JobId("f" * 32)
 FILE = "bronze/island/parcels.gpkg"
-TABLE = "parcels_v0"
+TABLE = "direct_parcels"
 SQUARES = [shapely.box(600_000 + 1000 * n, 1_600_000, 600_900 + 1000 * n, 1_600_900) for n in range(5)]
 
 

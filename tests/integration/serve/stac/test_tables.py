@@ -100,7 +100,7 @@ async def test_a_table_is_seen_when_it_is_approved_and_its_copy_when_it_is_expor
         connection.execute(EXPORT)
         assert await seen() == {Audience.INTERNAL: ["parcels"], Audience.EXTERNAL: ["parcels-public"]}
     for audience, zone, path in (
-        (Audience.INTERNAL, "parcels", "silver/ddh/d/s/v1/r1/geoparquet/parcels.parquet"),
+        (Audience.INTERNAL, "parcels", "silver/direct/d/s/v1/r1/geoparquet/parcels.parquet"),
         (Audience.EXTERNAL, "parcels-public", "external/x.parquet"),
     ):
         item = (await clients[audience].get(f"/stac/collections/{zone}/items/{ITEM}")).json()

@@ -8,8 +8,8 @@ from graticule.handlers.stac.items import Stored, Times
 SHA = "ab" * 32
 AT = datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC)
 TIMES = Times(AT, datetime(2026, 1, 2, tzinfo=UTC))
-COG = "silver/ddh/d/s/v1/r1/cogs/scene.tif"
-MOSAIC = "silver/ddh/d/s/v1/r1/mosaics/scene.json"
+COG = "silver/direct/d/s/v1/r1/cogs/scene.tif"
+MOSAIC = "silver/direct/d/s/v1/r1/mosaics/scene.json"
 STORED = Stored(COG, 4321, SHA)
 UTM = {"crs": "EPSG:32620", "transform": [10.0, 0.0, 500000.0, 0.0, -10.0, 2000000.0], "width": 400, "height": 300}
 LONLAT = {"crs": "EPSG:4326", "transform": [0.01, 0.0, -62.0, 0.0, -0.01, 18.0], "width": 400, "height": 300}
@@ -48,7 +48,7 @@ def item_inputs(product: dict[str, Any] | None = None, **more: Any) -> dict[str,
     """Give the parameters of `raster.stac_register_item`."""
     version = {"asset_id": "a" * 32, "version_ordinal": 1, "version_label": "v1", "revision": 1, "platform_id": "ddh"}
     refs = {"dataset_id": "d-1", "Resource Id": 7, "empty": None}
-    ids = {"stac_item_id": "scene-v1", "stac_collection_id": "ddh-d", "blob_prefix": "ddh/d/s/v1/r1"}
+    ids = {"stac_item_id": "scene-v1", "stac_collection_id": "ddh-d", "blob_prefix": "direct/d/s/v1/r1"}
     return {**ids, **version, "platform_refs": refs, "source": source(), "product": product or cog(), **more}
 
 
@@ -56,7 +56,7 @@ def tile(column: int, row: int, **more: Any) -> dict[str, Any]:
     """Give an output of `raster.process_tile`, of a tile of 40 by 30 pixels of the whole."""
     name = f"scene_tile_{column}_{row}"
     west, north = -62 + column * 0.4, 18 - row * 0.3
-    made = {"tile_id": name, "name": f"cogs/{name}.tif", "blob_path": f"silver/ddh/d/s/v1/r1/cogs/{name}.tif"}
+    made = {"tile_id": name, "name": f"cogs/{name}.tif", "blob_path": f"silver/direct/d/s/v1/r1/cogs/{name}.tif"}
     place = {"bounds_4326": [west, north - 0.3, west + 0.4, north], "window": [column * 40, row * 30, 40, 30]}
     sums = {"count": 4, "min": 1, "max": 3, "sum": 8, "sum_of_squares": 18}
     return {**made, **place, "shape": [30, 40], "size_bytes": 99, "bands": [sums] * 3, "checksum": SHA, **more}

@@ -3,8 +3,8 @@
 from typing import Any
 
 SHA, OTHER_SHA = "ab" * 32, "cd" * 32
-GEOPARQUET = "silver/ddh/d/s/v1/r1/geoparquet/parcels.parquet"
-PMTILES = "silver/ddh/d/s/v1/r1/pmtiles/parcels.pmtiles"
+GEOPARQUET = "silver/direct/d/s/v1/r1/geoparquet/parcels.parquet"
+PMTILES = "silver/direct/d/s/v1/r1/pmtiles/parcels.pmtiles"
 BBOX = [-61.5, 15.0, -61.0, 15.5]
 COLUMNS = [
     {"field": "Nutzungsart (2023)", "name": "nutzungsart_2023", "type": "text"},
@@ -43,6 +43,6 @@ def pmtiles(**more: Any) -> dict[str, Any]:
 def table_inputs(**more: Any) -> dict[str, Any]:
     """Give the parameters of `vector.stac_register_item`, of a table without files beside it."""
     version = {"asset_id": "a" * 32, "version_ordinal": 1, "version_label": "v1", "revision": 1, "platform_id": "ddh"}
-    ids = {"stac_item_id": "parcels-v1", "stac_collection_id": "ddh-d", "blob_prefix": "ddh/d/s/v1/r1"}
+    ids = {"stac_item_id": "parcels-v1", "stac_collection_id": "ddh-d", "blob_prefix": "direct/d/s/v1/r1"}
     refs = {"dataset_id": "d-1"}
     return {**ids, **version, "platform_refs": refs, "source": source(), "table": table(), **more}

@@ -114,7 +114,7 @@ def test_a_mosaic_is_one_asset_and_its_tile_grid_another() -> None:
     assert set(item["assets"]) == {"mosaic", "scheme"}
     assert item["assets"]["mosaic"]["href"] == MOSAIC
     assert item["assets"]["mosaic"]["type"] == "application/json"
-    assert item["assets"]["scheme"]["href"] == "silver/ddh/d/s/v1/r1/schemes/scene.geojson"
+    assert item["assets"]["scheme"]["href"] == "silver/direct/d/s/v1/r1/schemes/scene.geojson"
     assert {link["rel"]: link["href"] for link in item["links"]} == {
         "collection": "/stac/collections/ddh-d",
         "tilejson": f"/tiles/{'a' * 32}/WebMercatorQuad/tilejson.json?version=1",
