@@ -19,8 +19,6 @@ class OutputKind(StrEnum):
     PREFIX = "prefix"
     COLLECTION = "collection"
     ITEM = "item"
-    COPIED_TABLE = "copied table"
-    COPIED_VERSION = "copied version"
 
 
 async def require_outputs(connection: Connection, job_id: JobId, kind: OutputKind, *names: str) -> None:

@@ -21,6 +21,7 @@ CREATE OR REPLACE FUNCTION dagapp.owner_of_collection(wanted text) RETURNS text
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT asset_id::text FROM dagapp.asset_versions
     WHERE stac_collection_id IN (wanted, regexp_replace(wanted, '-(public|tiles)$', ''))
+       OR wanted LIKE '%-tiles' AND stac_item_id = left(wanted, -length('-tiles'))
     LIMIT 1
 $$;
 
@@ -35,10 +36,14 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     END
 $$;
 
--- The collections of its asset that a job which publishes or withdraws was given, also by the prefixes of their versions.
+-- The collections of its asset that a job which publishes or withdraws was given, also by the prefixes of their versions,
+-- and the items after which collections of tiles are named.
 CREATE OR REPLACE FUNCTION dagapp.collections_of_job(inputs jsonb) RETURNS SETOF text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT name #>> '{}' FROM jsonb_path_query(inputs, '$.**.stac_collection_id') AS name
+    WHERE jsonb_typeof(name) = 'string'
+    UNION
+    SELECT name #>> '{}' FROM jsonb_path_query(inputs, '$.**.stac_item_id') AS name
     WHERE jsonb_typeof(name) = 'string'
     UNION
     SELECT translate(regexp_replace(prefix #>> '{}', '/[^/]*$', ''), '/_', '--')
@@ -54,15 +59,15 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         WHEN purpose = 'process' THEN CASE kind
             WHEN 'table' THEN wanted = inputs ->> 'table_name'
             WHEN 'prefix' THEN wanted = inputs ->> 'blob_prefix'
-            WHEN 'collection' THEN wanted IN (inputs ->> 'stac_collection_id', inputs ->> 'stac_collection_id' || '-tiles')
-            WHEN 'item' THEN wanted = format('%s/%s', inputs ->> 'stac_collection_id', inputs ->> 'stac_item_id')
-                OR starts_with(wanted, format('%s/%s-', inputs ->> 'stac_collection_id', inputs ->> 'stac_item_id'))
-                OR starts_with(wanted, format('%s-tiles/%s-', inputs ->> 'stac_collection_id', inputs ->> 'stac_item_id'))
+            WHEN 'collection' THEN wanted IN (
+                inputs ->> 'stac_collection_id', (inputs ->> 'stac_collection_id') || '-tiles',
+                (inputs ->> 'stac_item_id') || '-tiles'
+            )
+            WHEN 'item' THEN
+                dagapp.job_names_output(purpose, inputs, 'collection', split_part(wanted, '/', 1))
+                AND (split_part(wanted, '/', 2) = inputs ->> 'stac_item_id'
+                     OR starts_with(split_part(wanted, '/', 2), (inputs ->> 'stac_item_id') || '-'))
         END
-        WHEN purpose = 'export' AND kind = 'copied table' THEN wanted = inputs ->> 'table_name'
-        WHEN kind = 'copied version' THEN EXISTS (
-            SELECT FROM jsonb_path_query(inputs, '$.**.version_prefix') AS prefix WHERE prefix #>> '{}' = wanted
-        )
         WHEN kind = 'collection' THEN EXISTS (
             SELECT FROM dagapp.collections_of_job(inputs) AS own
             WHERE wanted = own || '-public'

@@ -20,6 +20,7 @@ from graticule.handlers.publish.pacing import Pace, database_of, failure_of
 from graticule.handlers.publish.removing import remove_blobs, stray_copies, withdraw_items
 from graticule.handlers.result import HandlerResult
 from graticule.repositories.catalogue import CatalogueRepository, begin_writing
+from graticule.repositories.outputs import OutputKind, require_outputs
 from graticule.repositories.publications import Deed, PublicationHold, PublicTables, PublishedItems, holding
 
 
@@ -115,13 +116,13 @@ class _Export:
         await tables.drop([name for name in old if name != self._given.table_name])
         await hold.confirm()  # to copy takes a while
         catalogue = await begin_writing(hold.connection)
+        public = self._given.public_collections
+        await require_outputs(hold.connection, self._ctx.job_id, OutputKind.COLLECTION, *public)
         if item is not None:
             await self._register(catalogue, item, copies)
         items = PublishedItems(hold.connection, self._deed)
         kept = None if item is None else str(item["id"])
-        await withdraw_items(
-            catalogue, items, self._given.public_collections, kept=kept, kept_revision=self._given.kept_revision
-        )
+        await withdraw_items(catalogue, items, public, kept=kept, kept_revision=self._given.kept_revision)
         return size
 
     async def _register(self, catalogue: CatalogueRepository, item: Document, copies: Mapping[str, Copied]) -> None:

@@ -19,6 +19,7 @@ from graticule.handlers.publish.pacing import Pace, database_of, failure_of, unb
 from graticule.handlers.publish.removing import delete_items, remove_blobs, stray_copies, withdraw_items
 from graticule.handlers.result import HandlerResult
 from graticule.repositories.catalogue import begin_writing
+from graticule.repositories.outputs import OutputKind, require_outputs
 from graticule.repositories.publications import Deed, PublicationHold, PublicTables, PublishedItems, holding
 
 
@@ -138,7 +139,9 @@ class _Withdrawal:
         names = await tables.names()
         await tables.drop(names)
         catalogue = await begin_writing(hold.connection)
-        count = await withdraw_items(catalogue, items, self._version.public_collections)
+        public = self._version.public_collections
+        await require_outputs(hold.connection, self._ctx.job_id, OutputKind.COLLECTION, *public)
+        count = await withdraw_items(catalogue, items, public)
         if self._deed.purpose is JobPurpose.UNPUBLISH:
             count += await delete_items(catalogue, items, await self._originals(items))
         removed.tables += len(names)

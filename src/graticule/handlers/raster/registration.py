@@ -7,6 +7,7 @@ from typing import ClassVar, cast
 
 from pydantic import JsonValue
 
+from graticule.handlers.answers import answering_async
 from graticule.handlers.catalogue import catalogue_of
 from graticule.handlers.context import HandlerContext
 from graticule.handlers.outputs.registration import Registration, times_of
@@ -27,6 +28,7 @@ from graticule.handlers.stac.writing import Having
 from graticule.repositories.catalogue import Document
 
 
+@answering_async
 async def ensure_collection(ctx: HandlerContext) -> HandlerResult:
     """Let there be a collection, with these texts."""
     given: CollectionInputs = ctx.params
@@ -42,6 +44,7 @@ async def register_item(ctx: HandlerContext) -> HandlerResult:
     return item if isinstance(item, HandlerResult) else HandlerResult.success(_registered(given, item))
 
 
+@answering_async
 async def register_items(ctx: HandlerContext) -> HandlerResult:
     """Catalogue the tiles of an output, in place of those that it had before."""
     given: TilesInputs = ctx.params

@@ -58,6 +58,7 @@ class Publisher:
         self.told: list[dict[str, Any]] = []
         self.on_progress: Callable[[dict[str, Any]], None] = self.told.append
         self.saved: dict[str, Saved] = {}
+        self.processing: JobId | None = None
 
     @property
     def collection(self) -> str:
@@ -69,19 +70,32 @@ class Publisher:
 
     # What decisions do
 
-    def job(self, purpose: str, ordinal: int = 0) -> JobId:
-        """Start a job."""
+    def job(self, purpose: str, ordinal: int = 0, **inputs: Any) -> JobId:
+        """Start a job; one that processes a version is the one that the version names, also if it runs already."""
+        if purpose == "process" and self.processing is not None:
+            query = "UPDATE dagapp.dag_jobs SET input_params = input_params || %s WHERE job_id = %s"
+            self.admin.execute(query, (Jsonb(inputs), self.processing))
+            return self.processing
         number = next(numbers)
         job_id = JobId(f"{number:032x}")
         at = START + timedelta(seconds=number)
+        versions = [{"version_prefix": self.prefix(each), "stac_collection_id": self.collection} for each in range(5)]
         with self.admin.transaction():
             self.admin.execute("SET LOCAL session_replication_role = replica")  # the version has no row here
             self.admin.execute(
                 "INSERT INTO dagapp.dag_jobs (job_id, workflow_id, workflow_version, workflow_hash, status, asset_id,"
-                " version_ordinal, purpose, created_at, updated_at)"
-                " VALUES (%s, 'w', '1', repeat('a', 64), 'running', %s, %s, %s, %s, %s)",
-                (job_id, self.asset_id, ordinal, purpose, at, at),
+                " version_ordinal, purpose, created_at, updated_at, input_params)"
+                " VALUES (%s, 'w', '1', repeat('a', 64), 'running', %s, %s, %s, %s, %s, %s)",
+                (job_id, self.asset_id, ordinal, purpose, at, at, Jsonb(inputs or {"versions": versions})),
             )
+            if purpose == "process":
+                self.admin.execute(
+                    "INSERT INTO dagapp.asset_versions (asset_id, version_ordinal, version_label, current_job_id,"
+                    " approval_state, approved_revision, reviewer, reviewed_at)"
+                    " VALUES (%s, %s, %s, %s, 'approved', 1, 'r', now()) ON CONFLICT (asset_id, version_ordinal)"
+                    " DO UPDATE SET current_job_id = excluded.current_job_id",
+                    (self.asset_id, ordinal, f"V{ordinal}", job_id),
+                )
         return job_id
 
     def cancel(self, job_id: JobId) -> None:
@@ -116,9 +130,11 @@ class Publisher:
 
     async def made_features(self, exports: Mapping[str, bytes], *, revision: int = 1) -> dict[str, Any]:
         """Make a table of features with files beside it, and give what its version knows of them."""
-        job_id, name = JobId(f"{next(numbers):032x}"), f"roads_{self.asset_id[:8]}_v0_r{revision}"
+        name, prefix = f"roads_{self.asset_id[:8]}_v0_r{revision}", f"{self.prefix()}/r{revision}"
+        ids = {"stac_item_id": f"roads-r{revision}-{self.asset_id[:8]}", "stac_collection_id": self.collection}
+        job_id = self.job("process", table_name=name, blob_prefix=prefix, **ids)
         self.made_table(name, (1, "a"), job_id=job_id)
-        prefix, given = f"{self.prefix()}/r{revision}", {}
+        given = {}
         for kind, data in exports.items():
             file = f"{kind}/roads.{kind}"
             await self.storage.put(f"silver/{job_id[-8:]}/out/{file}", data)
@@ -127,7 +143,6 @@ class Publisher:
                 "path": f"silver/{prefix}/{file}",
                 "checksum": hashlib.sha256(data).hexdigest(),
             }
-        ids = {"stac_item_id": f"roads-r{revision}-{self.asset_id[:8]}", "stac_collection_id": self.collection}
         version = {"asset_id": self.asset_id, "version_ordinal": 0, "revision": revision, "blob_prefix": prefix}
         inputs = table_inputs(**ids, **version, table=table(table_name=name), **given)
         done = await self.run("vector.stac_register_item", job_id, **inputs)
@@ -137,12 +152,12 @@ class Publisher:
     async def _registered(
         self, files: Mapping[str, bytes], product: dict[str, Any], ordinal: int, revision: int
     ) -> dict[str, Any]:
-        job_id = JobId(f"{next(numbers):032x}")
-        for name, data in files.items():
-            await self.storage.put(f"silver/{job_id[-8:]}/out/{name}", data)
         item_id = f"roads-v{ordinal}-r{revision}-{self.asset_id[:8]}"
         prefix = f"{self.prefix(ordinal)}/r{revision}"
         ids = {"stac_item_id": item_id, "stac_collection_id": self.collection}
+        job_id = self.job("process", ordinal, blob_prefix=prefix, **ids)
+        for name, data in files.items():
+            await self.storage.put(f"silver/{job_id[-8:]}/out/{name}", data)
         version = {"asset_id": self.asset_id, "version_ordinal": ordinal, "revision": revision}
         given = item_inputs(product, blob_prefix=prefix, title="Roads", **ids, **version)
         done = await self.run("raster.stac_register_item", job_id, **given)

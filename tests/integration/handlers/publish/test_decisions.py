@@ -49,6 +49,7 @@ class Platform(Desk):
         receipt = await self.submit(label, **more)
         publisher, prefix = self.publisher, (await self.bench.job(_known(receipt.job_id))).input_params["blob_prefix"]
         publisher.asset_id, publisher.dataset = receipt.asset_id, str(prefix).split("/")[1]
+        publisher.processing = receipt.job_id
         made = await publisher.made(content, ordinal=receipt.version_ordinal, revision=receipt.revision)
         await self.finish(receipt.job_id, {"content_hash": content.hex()[:2] * 32, **made})
 

@@ -167,10 +167,14 @@ async def test_unpublish_takes_the_items_of_tiles_along(publisher: Publisher) ->
     tiles = f"{made['stac_item_id']}-tiles"
     version = {"asset_id": publisher.asset_id, "version_ordinal": 0, "stac_item_id": made["stac_item_id"]}
     given = tiles_inputs([tile(0, 0), tile(1, 0)], stac_collection_id=tiles, **version)
-    output(await publisher.run("raster.stac_register_items", publisher.job("process"), **given))
+    job_id = publisher.job("process", **made)
+    output(await publisher.run("raster.stac_register_items", job_id, **given))
     versions = [{"version_ordinal": 0, "version_prefix": publisher.prefix(), **made}]
     done = await publisher.run(
-        "publish.unpublish", publisher.job("unpublish"), asset_id=publisher.asset_id, versions=versions
+        "publish.unpublish",
+        publisher.job("unpublish", versions=versions),
+        asset_id=publisher.asset_id,
+        versions=versions,
     )
     assert output(done) == removed(0, 0, 3)
     assert await publisher.collection_of(tiles) is None

@@ -235,15 +235,16 @@ async def test_a_small_table_has_no_prepared_tiles(chain: Chain, client: httpx.A
 
 
 async def test_prepared_tiles_go_with_their_table(
-    chain: Chain, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    chain: Chain, emptied_database: TestDatabase, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(overviews, "MAX_LIVE_FEATURES", 100)
     await ingest(chain, "points", 300)
     async with chain.database.connection() as connection:
         names = [row["tablename"] for row in await (await connection.execute(TABLES)).fetchall()]
-        assert names == sorted([TABLE, overview_name(TABLE)])
-        # An older release replaces the table alone: what is prepared is of another one then, and is not shown.
-        await connection.execute(f"COMMENT ON TABLE geo.{TABLE} IS 'Made by another job.'".encode())
+    assert names == sorted([TABLE, overview_name(TABLE)])
+    # An older release replaces the table alone: what is prepared is of another one then, and is not shown.
+    with psycopg.connect(emptied_database.url(), autocommit=True) as admin:
+        admin.execute(f"COMMENT ON TABLE geo.{TABLE} IS 'Made by another job.'".encode())
     response = await client.get(f"{TILES}/0/0/0")
     assert response.headers["Graticule-Features-Merged"] == "0"
     assert response.headers["Graticule-Features-Shown"] == "300"
