@@ -162,15 +162,15 @@ class RasterMeasurement:
     async def _warm_up(self, ours: JobInstallation, folder: Folder) -> None:
         """Have every worker do something small: those of an installation that runs have long loaded their libraries."""
         source = await self._picture(folder, WARM_SIDE, WARM_SIDE)
-        names = {"container_name": source.parent.name, "blob_name": source.name, "blob_prefix": "warm"}
+        names = {"container_name": source.parent.name, "blob_name": source.name, "blob_prefix": "direct/warm"}
         await ours.run("process_large_raster", **names, tile_size=512, overlap=0)
 
     async def _job(
         self, ours: JobInstallation, folder: Folder, source: Path, part: RasterPart, **inputs: JsonValue
     ) -> JobRun:
         """Run the workflow of a part on a source; what it makes goes below the part's name."""
-        shutil.rmtree(folder.silver / part, ignore_errors=True)
+        shutil.rmtree(folder.silver / "direct" / part, ignore_errors=True)
         await asyncio.to_thread(make_ready, source)
         workflow = "raster_ingest" if part is RasterPart.COG else "process_large_raster"
-        given = {"container_name": source.parent.name, "blob_name": source.name, "blob_prefix": str(part), **inputs}
+        given = {"container_name": source.parent.name, "blob_name": source.name, "blob_prefix": f"direct/{part}", **inputs}
         return await ours.run(workflow, **{name: value for name, value in given.items() if value is not None})

@@ -82,16 +82,16 @@ class VectorMeasurement:
                 yield line
             if VectorPart.SCALE in self._parts:
                 larger = await self._source(folder, self._size.features * self._size.times)
-                self.measured.larger = await self._ours(place, folder, larger, "bench_larger")
+                self.measured.larger = await self._ours(place, folder, larger, "direct_bench_larger")
                 yield report.scaled(self.measured)
 
     async def _round(self, place: Place, folder: Path, source: Path) -> None:
         if VectorPart.LOAD in self._parts:
             await self._tools(place, folder, source)
-        run = await self._ours(place, folder, source, "bench_ours")
+        run = await self._ours(place, folder, source, "direct_bench")
         self.measured.add_ours(run)
         if OGR2OGR in self.measured.tools:
-            await asyncio.to_thread(check_alike, place.url(), (SCHEMA, "bench_ours"), ("public", "bench_ogr2ogr"))
+            await asyncio.to_thread(check_alike, place.url(), (SCHEMA, "direct_bench"), ("public", "bench_ogr2ogr"))
 
     async def _tools(self, place: Place, folder: Path, source: Path) -> None:
         if has_ogr2ogr():
@@ -113,7 +113,7 @@ class VectorMeasurement:
         async with job_installation(place, folder / "storage", workers=WORKERS, options=ONE_PROCESS) as ours:
             warm = await self._source(folder, WARM_FEATURES)
             for _ in range(WORKERS):  # those of an installation that runs have long loaded their libraries
-                await self._job(ours, warm, "bench_warm")
+                await self._job(ours, warm, "direct_bench_warm")
             await asyncio.to_thread(make_ready, source)
             run = await self._job(ours, source, table)
         return Loaded(run, await asyncio.to_thread(_load_seconds, place.url(), run.job_id))

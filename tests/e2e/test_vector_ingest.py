@@ -12,7 +12,7 @@ from tests.e2e.installation import Up
 from tests.e2e.site import BRONZE, opened_site
 
 NUMBERS = list(range(1, 6))
-TABLE = "wells_of_the_island"
+TABLE = "direct_wells"
 
 
 def geopackage() -> bytes:

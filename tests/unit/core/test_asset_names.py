@@ -6,11 +6,19 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
 
-from graticule.core.asset_names import OutputNames, RefValue, asset_id_of, output_names, title_of_id
+from graticule.core.asset_names import (
+    PUBLIC_COLLECTION,
+    OutputNames,
+    RefValue,
+    asset_id_of,
+    output_names,
+    title_of_id,
+)
+from graticule.core.direct_names import is_direct, is_reserved_platform
 from graticule.core.ids import PlatformId
 
 TABLE = re.compile(r"[a-z][a-z0-9_]{0,62}\Z")
@@ -101,6 +109,20 @@ def test_two_revisions_never_share_a_name_whatever_their_refs_and_labels(
         assert first.blob_prefix != second.blob_prefix
     if one[0] != other[0]:
         assert first.stac_collection_id != second.stac_collection_id
+
+
+@given(platform_ids, keys, described)
+@example("ddh", FIRST, ({"a": "direct"}, "roads"))
+@example("ddh", FIRST, ({"a": "Direct_"}, "roads"))
+@example("ddh", FIRST, ({"a": "\uff44irect"}, ""))
+@example("directory", FIRST, ({"a": "x"}, "v"))
+def test_no_name_of_an_asset_lies_in_the_namespace_of_hand_made_jobs(platform_id: str, key: Any, of: Any) -> None:
+    assume(not is_reserved_platform(platform_id))
+    made = names_of(key, of, PlatformId(platform_id))
+    assert not is_direct("table_name", made.table_name)
+    assert not is_direct("blob_prefix", made.blob_prefix)
+    assert not is_direct("stac_collection_id", made.stac_collection_id)
+    assert not is_direct("stac_collection_id", made.stac_collection_id + PUBLIC_COLLECTION)
 
 
 @pytest.mark.parametrize(

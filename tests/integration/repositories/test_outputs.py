@@ -1,0 +1,272 @@
+"""Outputs belong to a version: the database refuses every job that the version does not name."""
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, Final, LiteralString
+
+import psycopg
+import pytest
+from psycopg.errors import CheckViolation, InsufficientPrivilege
+from tests.conftest import TestDatabase, new_database
+from tests.integration.repositories import rows
+
+from graticule.core.direct_names import is_direct
+from graticule.core.errors import OutputRefused
+from graticule.core.ids import JobId
+from graticule.core.models.engine import JobPurpose
+from graticule.core.states import JobStatus
+from graticule.core.table import DatabaseRole
+from graticule.repositories import statements
+from graticule.repositories.database import Database
+from graticule.repositories.outputs import OutputKind, require_items, require_outputs
+from graticule.repositories.vectors import Description, FeatureTable, VectorRepository
+
+TABLE, PREFIX = "roads_01234567_v0", "ddh/roads/01234567/v0/r1"
+COLLECTION, ITEM = "ddh-roads-01234567", "roads-01234567-v0"
+INPUTS: Final = {
+    "table_name": TABLE,
+    "blob_prefix": PREFIX,
+    "stac_collection_id": COLLECTION,
+    "stac_item_id": ITEM,
+    "version_prefix": "ddh/roads/01234567/v0",
+}
+DONE, CURRENT, OUTDATED, DIRECT, ENDED = map(JobId, ("done", "current", "outdated", "direct", "ended"))
+EXPORT, UNPUBLISH = map(JobId, ("export", "unpublish"))
+OWN = [
+    (OutputKind.TABLE, TABLE),
+    (OutputKind.PREFIX, PREFIX),
+    (OutputKind.COLLECTION, COLLECTION),
+    (OutputKind.ITEM, f"{COLLECTION}/{ITEM}"),
+]
+INSERT_ITEM: LiteralString = """
+    INSERT INTO pgstac.items (id, geometry, collection, datetime, end_datetime, content)
+    VALUES (%s, ST_SetSRID(ST_Point(0, 0), 4326), %s, '2024-01-01Z', '2024-01-01Z', '{}')
+"""
+
+
+@pytest.fixture(scope="module")
+def outputs() -> Iterator[TestDatabase]:
+    """Return a database with one version that is in service, and jobs of every kind."""
+    version = {"processing_state": "completed", "table_name": TABLE, "stac_collection_id": COLLECTION}
+    of_version = {"asset_id": rows.ASSET, "version_ordinal": 0, "input_params": INPUTS}
+    jobs = [
+        rows.job(CURRENT, **of_version, purpose=JobPurpose.PROCESS),
+        rows.job(OUTDATED, **of_version, purpose=JobPurpose.PROCESS),
+        rows.job(EXPORT, **of_version, purpose=JobPurpose.EXPORT),
+        rows.job(UNPUBLISH, **of_version, purpose=JobPurpose.UNPUBLISH),
+        rows.job(DIRECT, input_params={**INPUTS, "asset_id": rows.ASSET}),
+        rows.job(ENDED, status=JobStatus.COMPLETED, ended_at=rows.NOW),
+    ]
+    with new_database() as created:
+        with psycopg.connect(created.url(), autocommit=True) as admin:
+            for row in (rows.workflow(), rows.asset(), rows.version(0, **version), *jobs):
+                admin.execute(statements.insert(type(row)), statements.parameters(row))
+            admin.execute("UPDATE dagapp.asset_versions SET current_job_id = %s", [CURRENT])
+            for collection in (COLLECTION, "direct-c"):
+                admin.execute("SELECT pgstac.create_collection(%s)", [f'{{"id": "{collection}"}}'])
+                admin.execute("SELECT pgstac.check_partition(%s, '[2024-01-01Z,2024-01-01Z]', '[2024-01-01Z,2024-01-01Z]')", [collection])
+        yield created
+
+
+@pytest.fixture
+def worker(outputs: TestDatabase) -> Iterator[psycopg.Connection[Any]]:
+    """Connect as a worker does, in a transaction that leaves nothing."""
+    with psycopg.connect(outputs.url(DatabaseRole.WORKER)) as connection:
+        connection.execute("SET search_path = pgstac, public")
+        yield connection
+        connection.rollback()
+
+
+@pytest.fixture
+async def pool(outputs: TestDatabase) -> AsyncIterator[Database]:
+    """Return connections with the rights of a worker."""
+    async with Database(outputs.url(DatabaseRole.WORKER), DatabaseRole.WORKER, pool_size=2) as opened:
+        yield opened
+
+
+async def _require(pool: Database, job_id: JobId, kind: OutputKind, *names: str) -> None:
+    async with pool.connection() as connection, connection.transaction():
+        await require_outputs(connection, job_id, kind, *names)
+
+
+@pytest.mark.parametrize(("kind", "name"), OWN)
+async def test_the_job_that_a_version_names_writes_its_outputs(pool: Database, kind: OutputKind, name: str) -> None:
+    await _require(pool, CURRENT, kind, name)
+
+
+@pytest.mark.parametrize(("kind", "name"), OWN)
+@pytest.mark.parametrize("job_id", [OUTDATED, EXPORT, DIRECT, ENDED, "nobody"])
+async def test_no_other_job_writes_them(pool: Database, job_id: JobId, kind: OutputKind, name: str) -> None:
+    with pytest.raises(OutputRefused, match="may not write"):
+        await _require(pool, job_id, kind, name)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (OutputKind.TABLE, "roads_01234567_v0_r2"),
+        (OutputKind.TABLE, "direct_x"),
+        (OutputKind.PREFIX, f"{PREFIX}/more"),
+        (OutputKind.PREFIX, "ddh/roads/01234567/v0"),
+        (OutputKind.COLLECTION, f"{COLLECTION}-public"),
+        (OutputKind.COLLECTION, f"{COLLECTION}-89abcdef"),
+        (OutputKind.ITEM, f"{COLLECTION}/roads-01234567-v01"),
+        (OutputKind.ITEM, f"ddh-others-89abcdef/{ITEM}"),
+    ],
+)
+async def test_a_job_of_a_version_writes_nothing_else(pool: Database, kind: OutputKind, name: str) -> None:
+    with pytest.raises(OutputRefused, match="not an output of the version"):
+        await _require(pool, CURRENT, kind, name)
+
+
+async def test_one_name_among_many_is_enough_to_refuse(pool: Database) -> None:
+    async with pool.connection() as connection:
+        await require_items(connection, CURRENT, f"{ITEM}-tiles", [f"{ITEM}-{number}" for number in range(500)])
+        with pytest.raises(OutputRefused, match="others"):
+            await require_items(connection, CURRENT, COLLECTION, [ITEM, "others", f"{ITEM}-1"])
+
+
+async def test_a_version_that_was_deleted_takes_no_outputs(outputs: TestDatabase, pool: Database) -> None:
+    with psycopg.connect(outputs.url(), autocommit=True) as admin:
+        admin.execute("UPDATE dagapp.asset_versions SET deleted_at = now(), deleted_by = 'r'")
+        with pytest.raises(OutputRefused, match="was deleted"):
+            await _require(pool, CURRENT, OutputKind.TABLE, TABLE)
+        admin.execute("UPDATE dagapp.asset_versions SET deleted_at = NULL, deleted_by = NULL")
+
+
+@pytest.mark.parametrize(
+    ("parameter", "kind", "name", "is_allowed"),
+    [
+        ("table_name", OutputKind.TABLE, "direct_roads", True),
+        ("table_name", OutputKind.TABLE, f"direct_{'x' * 56}", True),
+        ("table_name", OutputKind.TABLE, f"direct_{'x' * 57}", False),
+        ("table_name", OutputKind.TABLE, "direct_", False),
+        ("table_name", OutputKind.TABLE, "direct", False),
+        ("table_name", OutputKind.TABLE, "Direct_roads", False),
+        ("table_name", OutputKind.TABLE, "direct_roads\n", False),
+        ("table_name", OutputKind.TABLE, "direct_röads", False),
+        ("table_name", OutputKind.TABLE, "d\u0131rect_roads", False),
+        ("table_name", OutputKind.TABLE, 'direct_"; DROP TABLE x', False),
+        ("table_name", OutputKind.TABLE, "staging_current", False),
+        ("table_name", OutputKind.TABLE, "tiles_0123456789abcdef0123456789abcdef", False),
+        ("blob_prefix", OutputKind.PREFIX, "direct/a/b.c", True),
+        ("blob_prefix", OutputKind.PREFIX, "direct", False),
+        ("blob_prefix", OutputKind.PREFIX, "direct/", False),
+        ("blob_prefix", OutputKind.PREFIX, "direct/a/", False),
+        ("blob_prefix", OutputKind.PREFIX, "direct//a", False),
+        ("blob_prefix", OutputKind.PREFIX, "direct/../ddh/roads", False),
+        ("blob_prefix", OutputKind.PREFIX, "direct/./a", False),
+        ("blob_prefix", OutputKind.PREFIX, "/direct/a", False),
+        ("blob_prefix", OutputKind.PREFIX, "DIRECT/a", False),
+        ("blob_prefix", OutputKind.PREFIX, "ddh", False),
+        ("blob_prefix", OutputKind.PREFIX, f"{PREFIX}/cogs", False),
+        ("stac_collection_id", OutputKind.COLLECTION, "direct-bronze", True),
+        ("stac_collection_id", OutputKind.COLLECTION, "direct-", False),
+        ("stac_collection_id", OutputKind.COLLECTION, "Direct-bronze", False),
+        ("stac_collection_id", OutputKind.COLLECTION, f"{COLLECTION}-public", False),
+        ("stac_collection_id", OutputKind.COLLECTION, f"{COLLECTION}-tiles", False),
+    ],
+)
+async def test_a_hand_made_job_writes_in_its_namespace_alone(
+    pool: Database, parameter: str, kind: OutputKind, name: str, is_allowed: bool
+) -> None:
+    assert is_direct(parameter, name) is is_allowed
+    if is_allowed:
+        await _require(pool, DIRECT, kind, name)
+    else:
+        with pytest.raises(OutputRefused, match="direct_…, prefixes below direct/…"):
+            await _require(pool, DIRECT, kind, name)
+
+
+async def test_a_name_from_before_the_namespace_stays_its_assets(outputs: TestDatabase, pool: Database) -> None:
+    with psycopg.connect(outputs.url(), autocommit=True) as admin:
+        admin.execute(
+            "UPDATE dagapp.asset_versions SET table_name = 'direct_old_v0', stac_collection_id = 'direct-old'"
+        )
+        for kind, name in ((OutputKind.TABLE, "direct_old_v0"), (OutputKind.COLLECTION, "direct-old-public")):
+            with pytest.raises(OutputRefused):
+                await _require(pool, DIRECT, kind, name)
+        admin.execute("UPDATE dagapp.asset_versions SET table_name = %s, stac_collection_id = %s", [TABLE, COLLECTION])
+
+
+async def _load(pool: Database, job_id: JobId, name: str) -> None:
+    async with pool.connection() as connection, connection.transaction():
+        tables = VectorRepository(connection, job_id)
+        made = FeatureTable({"geom": "geometry(Point, 4326)"})
+        await tables.create_staging(made, "a test")
+        await tables.index_key(made)
+        await tables.index_geometry(made)
+        await tables.complete(Description("a test.", {"geom": "geom"}))
+        assert await tables.swap(name)
+
+
+async def test_a_live_table_is_replaced_by_the_job_of_its_version_and_by_nothing_else(
+    outputs: TestDatabase, pool: Database, worker: psycopg.Connection[Any]
+) -> None:
+    await _load(pool, CURRENT, TABLE)
+    query: LiteralString = f"SELECT 'geo.{TABLE}'::regclass::oid"
+    made = worker.execute(query).fetchone()
+    with pytest.raises(OutputRefused, match=TABLE):
+        await _load(pool, DIRECT, TABLE)
+    assert worker.execute(query).fetchone() == made
+    worker.commit()
+    for statement in (f"DROP TABLE geo.{TABLE}", f"DELETE FROM geo.{TABLE}", f"ALTER TABLE geo.{TABLE} RENAME TO x"):
+        with pytest.raises(InsufficientPrivilege):
+            worker.execute(statement.encode())
+        worker.rollback()
+    await _load(pool, CURRENT, TABLE)
+    assert worker.execute(query).fetchone() != made
+    with psycopg.connect(outputs.url(DatabaseRole.SERVE_INTERNAL)) as service:
+        assert service.execute(f"SELECT count(*) FROM geo.{TABLE}".encode()).fetchone() == (0,)
+
+
+def _write_item(worker: psycopg.Connection[Any], collection: str, named: JobId | None) -> None:
+    worker.execute("SELECT set_config('graticule.job_id', %s, true)", [named or ""])
+    worker.execute(INSERT_ITEM, ["i", collection])
+    worker.execute("DELETE FROM pgstac.items WHERE collection = %s AND id = 'i'", [collection])
+
+
+@pytest.mark.parametrize("named", [CURRENT, UNPUBLISH])
+def test_the_catalog_takes_items_of_an_asset_from_its_jobs(worker: psycopg.Connection[Any], named: JobId) -> None:
+    _write_item(worker, COLLECTION, named)
+
+
+@pytest.mark.parametrize("named", [DIRECT, OUTDATED, EXPORT, ENDED])
+def test_the_catalog_refuses_items_and_collections_of_an_asset_from_others(
+    worker: psycopg.Connection[Any], named: JobId
+) -> None:
+    with pytest.raises(psycopg.DatabaseError, match=f"{named} may not write the collection '{COLLECTION}'"):
+        _write_item(worker, COLLECTION, named)
+    worker.rollback()
+    worker.execute("SELECT set_config('graticule.job_id', %s, true)", [named])
+    with pytest.raises(psycopg.DatabaseError, match="may not write the collection"):
+        worker.execute("UPDATE pgstac.collections SET content = content WHERE id = %s", [COLLECTION])
+
+
+def test_a_process_of_an_older_release_writes_while_a_job_of_the_asset_is_at_work(
+    outputs: TestDatabase, worker: psycopg.Connection[Any]
+) -> None:
+    _write_item(worker, COLLECTION, None)
+    worker.rollback()
+    with psycopg.connect(outputs.url(), autocommit=True) as admin:
+        admin.execute("UPDATE dagapp.dag_jobs SET status = 'completed', ended_at = now() WHERE asset_id IS NOT NULL")
+        with pytest.raises(psycopg.DatabaseError, match="no job of the asset is at work"):
+            _write_item(worker, COLLECTION, None)
+        worker.rollback()
+        _write_item(worker, "direct-c", None)
+        admin.execute("UPDATE dagapp.dag_jobs SET status = 'running', ended_at = NULL WHERE asset_id IS NOT NULL")
+
+
+@pytest.mark.parametrize("platform_id", ["direct", "direct_partner"])
+def test_no_new_platform_looks_like_the_namespace(outputs: TestDatabase, platform_id: str) -> None:
+    row = rows.Platform.model_validate(
+        {
+            "platform_id": platform_id,
+            "display_name": "D",
+            "required_refs": ["r"],
+            "version_ref": "v",
+            "created_at": rows.NOW,
+            "updated_at": rows.NOW,
+        }
+    )
+    with psycopg.connect(outputs.url(DatabaseRole.ORCHESTRATOR)) as connection, pytest.raises(CheckViolation):
+        connection.execute(statements.insert(type(row)), statements.parameters(row))
