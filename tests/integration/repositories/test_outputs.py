@@ -63,7 +63,10 @@ def outputs() -> Iterator[TestDatabase]:
             admin.execute("UPDATE dagapp.asset_versions SET current_job_id = %s", [CURRENT])
             for collection in (COLLECTION, "direct-c"):
                 admin.execute("SELECT pgstac.create_collection(%s)", [f'{{"id": "{collection}"}}'])
-                admin.execute("SELECT pgstac.check_partition(%s, '[2024-01-01Z,2024-01-01Z]', '[2024-01-01Z,2024-01-01Z]')", [collection])
+                admin.execute(
+                    "SELECT pgstac.check_partition(%s, '[2024-01-01Z,2024-01-01Z]', '[2024-01-01Z,2024-01-01Z]')",
+                    [collection],
+                )
         yield created
 
 
