@@ -209,6 +209,7 @@ class DatabaseSchema:
             await self._enforce()
             await self._show()
             await self._connection.execute(_recorded(self._models).encode())
+            outcome.notices += await self._reserved_platforms()
         return SchemaReport(
             database=(await self._server())["database"],
             fingerprint=fingerprint(self._models),
@@ -251,6 +252,14 @@ class DatabaseSchema:
         if (await self._server())["serving"] != serving.marker():
             async with self._connection.transaction():
                 await self._connection.execute(serving.script().encode())
+
+    async def _reserved_platforms(self) -> list[str]:
+        rows = await (await self._connection.execute(STATE["reserved_platforms"])).fetchall()
+        return [
+            f"The platform {platform_id} has a name that is kept for jobs that are submitted directly: it stays as it is,"
+            " and no new platform can have such a name."
+            for (platform_id,) in rows
+        ]
 
     async def _hide(self) -> None:
         async with self._connection.transaction():

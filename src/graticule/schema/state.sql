@@ -23,6 +23,10 @@ WHERE %(fingerprint)s IS DISTINCT FROM (
     SELECT fingerprint FROM dagapp.schema_deployments ORDER BY deployed_at DESC, deployment_id DESC LIMIT 1
 );
 
+-- name: reserved_platforms
+-- Older than the rule that keeps their names for hand-made jobs; their outputs are protected all the same.
+SELECT platform_id FROM dagapp.platforms WHERE platform_id ~ '^direct(_|$)' ORDER BY platform_id;
+
 -- name: lock
 -- One deployment at a time, for as long as the session lasts.
 SELECT pg_advisory_lock(hashtext('graticule schema'));
