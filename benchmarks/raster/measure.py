@@ -172,5 +172,10 @@ class RasterMeasurement:
         shutil.rmtree(folder.silver / "direct" / part, ignore_errors=True)
         await asyncio.to_thread(make_ready, source)
         workflow = "raster_ingest" if part is RasterPart.COG else "process_large_raster"
-        given = {"container_name": source.parent.name, "blob_name": source.name, "blob_prefix": f"direct/{part}", **inputs}
+        given = {
+            "container_name": source.parent.name,
+            "blob_name": source.name,
+            "blob_prefix": f"direct/{part}",
+            **inputs,
+        }
         return await ours.run(workflow, **{name: value for name, value in given.items() if value is not None})

@@ -256,8 +256,7 @@ class DatabaseSchema:
     async def _reserved_platforms(self) -> list[str]:
         rows = await (await self._connection.execute(STATE["reserved_platforms"])).fetchall()
         return [
-            f"The platform {platform_id} has a name that is kept for jobs that are submitted directly: it stays as it is,"
-            " and no new platform can have such a name."
+            f"The platform {platform_id} has a name that is kept for hand-made jobs; it stays as it is."
             for (platform_id,) in rows
         ]
 

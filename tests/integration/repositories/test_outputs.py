@@ -12,6 +12,7 @@ from tests.integration.repositories import rows
 from graticule.core.direct_names import is_direct
 from graticule.core.errors import OutputRefused
 from graticule.core.ids import JobId
+from graticule.core.models import Platform
 from graticule.core.models.engine import JobPurpose
 from graticule.core.states import JobStatus
 from graticule.core.table import DatabaseRole
@@ -261,7 +262,7 @@ def test_a_process_of_an_older_release_writes_while_a_job_of_the_asset_is_at_wor
 
 @pytest.mark.parametrize("platform_id", ["direct", "direct_partner"])
 def test_no_new_platform_looks_like_the_namespace(outputs: TestDatabase, platform_id: str) -> None:
-    row = rows.Platform.model_validate(
+    row = Platform.model_validate(
         {
             "platform_id": platform_id,
             "display_name": "D",

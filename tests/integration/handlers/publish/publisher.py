@@ -132,7 +132,7 @@ class Publisher:
         """Make a table of features with files beside it, and give what its version knows of them."""
         name, prefix = f"roads_{self.asset_id[:8]}_v0_r{revision}", f"{self.prefix()}/r{revision}"
         ids = {"stac_item_id": f"roads-r{revision}-{self.asset_id[:8]}", "stac_collection_id": self.collection}
-        job_id = self.job("process", table_name=name, blob_prefix=prefix, **ids)
+        job_id = self.job("process", 0, table_name=name, blob_prefix=prefix, **ids)
         self.made_table(name, (1, "a"), job_id=job_id)
         given = {}
         for kind, data in exports.items():
