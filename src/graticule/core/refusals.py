@@ -15,6 +15,7 @@ class Refusal(StrEnum):
     VERSION_REJECTED = "version_rejected"  # overwrite it first
     VERSION_APPROVED = "version_approved"  # revoke it, if it must go
     NOT_PROCESSED = "not_processed"  # there is nothing to review yet
+    OUTPUTS_CHANGED = "outputs_changed"  # they are not what the job of the revision made
     NOT_APPROVED = "not_approved"  # nothing is in service
     NOT_PUBLIC = "not_public"  # its clearance is a lower one
     NOT_FAILED = "not_failed"  # there is nothing to retry

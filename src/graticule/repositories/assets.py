@@ -100,6 +100,13 @@ class AssetVersionRepository(Repository[AssetVersion]):
         seen = {"revision": version.revision, "output_hash": version.output_hash}
         return await self._one("approve_version", {**_key(version), **seen, "actor": actor, "now": now})
 
+    async def fault_of_table(self, version: AssetVersion, most_bytes: int) -> str | None:
+        """Return what is wrong with the newest table of a version; the rows of a larger one are not looked at."""
+        named = {"job_id": version.current_job_id, "table_name": version.table_name, "most_bytes": most_bytes}
+        with domain_errors("check the table"):
+            row = await (await self._connection.execute(self.queries["fault_of_table"], named)).fetchone() or {}
+        return row.get("fault")
+
     async def reject(self, version: AssetVersion, reason: str, actor: str, now: datetime) -> AssetVersion | None:
         """Reject a version that awaits a decision and is not being processed, if it still has this revision."""
         given = {**_key(version), "revision": version.revision, "reason": reason, "actor": actor, "now": now}

@@ -30,6 +30,9 @@ WHERE asset_id = %(asset_id)s AND version_ordinal = %(version_ordinal)s AND dele
   AND revision = %(revision)s AND output_hash IS NOT DISTINCT FROM %(output_hash)s
 RETURNING *;
 
+-- name: fault_of_table
+SELECT dagapp.fault_of_table(%(job_id)s, %(table_name)s, %(most_bytes)s) AS fault;
+
 -- name: reject_version
 -- An earlier revision that is in service stays there.
 UPDATE dagapp.asset_versions

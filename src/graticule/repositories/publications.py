@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from psycopg import sql
 
-from graticule.core.errors import ConfigurationError, Conflict, NotFound
+from graticule.core.errors import ConfigurationError, Conflict, InvalidInput, NotFound
 from graticule.core.ids import JobId
 from graticule.core.models.engine import JobPurpose
 from graticule.repositories.catalogue import CatalogueRepository
@@ -155,6 +155,12 @@ class PublicTables:
         aside = _aside(name)
         await self._run("make_copy", copy=aside, original=sql.Identifier(ORIGINALS, name))
         await self._run("fill_copy", copy=aside, original=sql.Identifier(ORIGINALS, name))
+        copied = await self._row("faults_of_copy", table=_quoted(ORIGINALS, name), copy=_aside_name(name)) or {}
+        if copied["is_another"]:
+            raise InvalidInput(
+                f"The table {name!r} is not what its job loaded, and is not published.",
+                hint="Revoke the version, or reprocess it and approve the new revision.",
+            )
         if key:
             await self._run("add_key", copy=aside, columns=sql.SQL(", ").join(map(sql.Identifier, key)))
         for column in geometries:
@@ -241,7 +247,11 @@ class PublishedItems:
 
 def _aside(name: str) -> sql.Identifier:
     """Name the table in which a copy is filled."""
-    return sql.Identifier(COPIES, f"making_{md5(name.encode(), usedforsecurity=False).hexdigest()}")
+    return sql.Identifier(COPIES, _aside_name(name))
+
+
+def _aside_name(name: str) -> str:
+    return f"making_{md5(name.encode(), usedforsecurity=False).hexdigest()}"
 
 
 def _quoted(schema: str, table: str) -> str:

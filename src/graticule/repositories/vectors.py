@@ -247,7 +247,8 @@ class VectorRepository(_Tables):
         for column, field in described.fields.items():
             place = sql.Identifier(SCHEMA, self._staging, column)
             await self._run("comment_on_column", column=place, comment=sql.Literal(field))
-        comment = f"{self._made_by()} {described.sentence}"
+        hash_of_rows = (await self._run("hash_table", name=self._staging))["hash"]
+        comment = f"{self._made_by()} {described.sentence} Content: {hash_of_rows}."
         await self._run("comment", table=staging, comment=sql.Literal(comment))
         if state["has_overview"]:
             await self._complete_overview(comment, f"features_{state['staging_oid']}_tiles")
@@ -282,6 +283,11 @@ class VectorRepository(_Tables):
         """Tell whether the live table is one that this job has made."""
         comment = (await self._tables(name))["live_comment"]
         return str(comment).startswith(self._made_by())
+
+    async def live_hash(self, name: str) -> str | None:
+        """Return the SHA-256 of the rows that the live table was made of; None if an older release made it."""
+        found: str | None = (await self._run("live_hash", live=_quoted(name)))["hash"]
+        return found
 
     async def keep_live(self, name: str) -> bool:
         """Tell whether the live table is one that this job has made; it stays so until the transaction ends."""

@@ -112,6 +112,12 @@ SET LOCAL lock_timeout TO DEFAULT;
 -- A table that is not there yet cannot be locked, but its name can.
 SELECT pg_advisory_xact_lock(hashtextextended('graticule table ' || %(name)s, 0));
 
+-- name: hash_table
+SELECT dagapp.hash_table('geo', %(name)s) AS hash;
+
+-- name: live_hash
+SELECT substring(obj_description(to_regclass(%(live)s), 'pg_class') FROM 'Content: ([0-9a-f]{64})') AS hash;
+
 -- name: promote_table
 -- The staging table takes the name, and what has it now goes; the database refuses a name that is not the job's.
 SELECT dagapp.promote_table(%(job_id)s, %(name)s);

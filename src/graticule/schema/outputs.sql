@@ -141,6 +141,50 @@ BEGIN
     PERFORM set_config('graticule.job_id', of_job, true);
 END $$;
 
+-- The SHA-256 of the rows of a table of features, in the order of their numbers: the same after a restore, and in a copy.
+-- Rows are hashed one by one and then in groups, so that no value grows with the table.
+CREATE OR REPLACE FUNCTION dagapp.hash_table(in_schema text, wanted text) RETURNS text
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET datestyle = 'ISO, MDY' SET intervalstyle = 'postgres' SET timezone = 'UTC' SET bytea_output = 'hex'
+SET extra_float_digits = 1 AS $$
+DECLARE
+    found text;
+BEGIN
+    IF in_schema NOT IN ('geo', 'external') THEN
+        RETURN NULL;
+    END IF;
+    EXECUTE format(
+        $query$
+        SELECT encode(sha256(string_agg(part, ''::bytea ORDER BY number)), 'hex')
+        FROM (
+            SELECT fid / 4096 AS number, sha256(string_agg(hash, ''::bytea ORDER BY fid)) AS part
+            FROM (SELECT fid, sha256(convert_to(each::text, 'UTF8')) AS hash FROM %I.%I AS each OFFSET 0) AS hashed
+            GROUP BY 1
+        ) AS parts
+        $query$,
+        in_schema, wanted
+    ) INTO found;
+    RETURN coalesce(found, encode(sha256(''), 'hex'));
+END $$;
+
+-- What is wrong with a live table that a job has made, NULL when nothing is: whether it is there, whether it is still that
+-- job's and, of one of no more than so many bytes, whether its rows are those that the job loaded.
+CREATE OR REPLACE FUNCTION dagapp.fault_of_table(of_job text, wanted text, most_bytes bigint) RETURNS text
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    live oid := (SELECT oid FROM pg_class WHERE relname = wanted AND relnamespace = 'geo'::regnamespace);
+    hash text := substring(obj_description(live, 'pg_class') FROM 'Content: ([0-9a-f]{64})');
+BEGIN
+    IF live IS NULL THEN
+        RETURN 'it is not there';
+    ELSIF NOT starts_with(obj_description(live, 'pg_class'), format('Made by job %s:', of_job)) THEN
+        RETURN 'another job has made it';
+    ELSIF pg_table_size(live) <= most_bytes AND hash <> dagapp.hash_table('geo', wanted) THEN
+        RETURN 'its rows are not those that the job loaded';
+    END IF;
+    RETURN NULL;
+END $$;
+
 -- Put the staging table of a job in its place. Live tables belong to the owner of the schema: no worker can drop or change
 -- one, except here. Tiles that were prepared follow their table; see overview_name in repositories/overviews.py.
 CREATE OR REPLACE FUNCTION dagapp.promote_table(of_job text, wanted text) RETURNS void
@@ -225,7 +269,8 @@ BEGIN
         EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', ours);
     END LOOP;
 END $$;
-GRANT EXECUTE ON FUNCTION dagapp.require_outputs(text, text, text[]), dagapp.promote_table(text, text)
+GRANT EXECUTE ON FUNCTION dagapp.require_outputs(text, text, text[]), dagapp.promote_table(text, text),
+                          dagapp.hash_table(text, text), dagapp.fault_of_table(text, text, bigint)
 TO graticule_worker, graticule_orchestrator;
 
 RESET ROLE;

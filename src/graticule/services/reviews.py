@@ -29,6 +29,7 @@ from graticule.services.asset_changes import AFTER_FAILURE, UNDER_WAY, AssetUnde
 from graticule.services.publishing import PublishingJobs
 from graticule.services.reviewed_revisions import RevisionAtIssue, resolve_named_revision
 
+MAX_BYTES_HASHED: Final = 128 * 1024 * 1024  # of a table while a reviewer waits; the export looks at every one
 NO_LONGER_PUBLIC: Final = "The asset was public: its external copies are removed, and public addresses stop to work."
 
 
@@ -60,6 +61,7 @@ class ReviewService:
             at_issue.check(change, asked)
             _require_reviewable(change, version)
             at_issue.require(change, asked)
+            await _require_intact(change, version)
             now = self._database.now()
             before, cleared = change.asset.clearance_state, _cleared(change, asked.clearance_level, caller, now)
             version = change.written(await AssetVersionRepository(change.connection).approve(version, caller.name, now))
@@ -240,6 +242,16 @@ async def _require_served(change: AssetUnderChange, asked: Decision, version: As
 def _other_reviewer(asked: Decision, caller: Caller) -> str | None:
     """Return the name of a reviewer in a body, where it is not that of the caller who counts as the reviewer."""
     return None if asked.reviewer == caller.name else asked.reviewer
+
+
+async def _require_intact(change: AssetUnderChange, version: AssetVersion) -> None:
+    """Refuse to open access to another table than the one that the job of this revision made."""
+    if version.table_name is None or version.current_job_id is None:
+        return
+    versions = AssetVersionRepository(change.connection)
+    if fault := await versions.fault_of_table(version, MAX_BYTES_HASHED):
+        message = f"The table {version.table_name!r} of version {version.version_ordinal} cannot be approved: {fault}."
+        change.refuse(Refusal.OUTPUTS_CHANGED, message, "Have the version processed again: POST …/reprocess.")
 
 
 def _require_reviewable(change: AssetUnderChange, version: AssetVersion) -> None:

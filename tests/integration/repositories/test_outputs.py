@@ -223,6 +223,29 @@ async def test_a_live_table_is_replaced_by_the_job_of_its_version_and_by_nothing
         assert service.execute(f"SELECT count(*) FROM geo.{TABLE}".encode()).fetchone() == (0,)
 
 
+async def test_a_table_that_was_changed_is_told_apart_by_its_rows(outputs: TestDatabase, pool: Database) -> None:
+    await _load(pool, CURRENT, TABLE)
+
+    def fault(job_id: JobId = CURRENT, most_bytes: int = 2**20) -> Any:
+        with psycopg.connect(outputs.url(DatabaseRole.ORCHESTRATOR)) as connection:
+            query: LiteralString = "SELECT dagapp.fault_of_table(%s, %s, %s)"
+            return (connection.execute(query, [job_id, TABLE, most_bytes]).fetchone() or ())[0]
+
+    with psycopg.connect(outputs.url(), autocommit=True) as admin:
+        assert fault() is None
+        assert fault(DIRECT) == "another job has made it"
+        admin.execute(f"INSERT INTO geo.{TABLE} VALUES (2, NULL), (1, public.ST_SetSRID(public.ST_Point(1, 2), 4326))")
+        assert fault() == "its rows are not those that the job loaded"
+        assert fault(most_bytes=0) is None
+        query: LiteralString = "SELECT dagapp.hash_table('geo', %s)"
+        before = admin.execute(query, [TABLE]).fetchone()
+        admin.execute(f"UPDATE geo.{TABLE} SET fid = fid WHERE fid = 1")
+        admin.execute("SET timezone = 'Asia/Kathmandu'; SET datestyle = 'German'; SET extra_float_digits = -5")
+        assert admin.execute(query, [TABLE]).fetchone() == before, "neither the order on disk nor the session counts"
+        admin.execute(f"DROP TABLE geo.{TABLE}")
+        assert fault() == "it is not there"
+
+
 def _write_item(worker: psycopg.Connection[Any], collection: str, named: JobId | None) -> None:
     worker.execute("SELECT set_config('graticule.job_id', %s, true)", [named or ""])
     worker.execute(INSERT_ITEM, ["i", collection])

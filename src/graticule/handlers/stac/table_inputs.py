@@ -22,6 +22,7 @@ class Table(Given):
     bbox: list[float] | None = Field(None, min_length=4, max_length=4)  # in degrees; west > east across 180
     repaired: int = Field(0, ge=0)
     divided: int = Field(0, ge=0)
+    table_hash: str | None = None  # SHA-256 of the rows
     validation: dict[str, JsonValue] | None = None  # the report of the source, with what was mended on the way
 
 

@@ -242,7 +242,9 @@ async def finalize(ctx: HandlerContext) -> HandlerResult:
         await _index(ctx, asked)
         await _prepare_overview(ctx, asked)
         await _publish(ctx, asked)
-    return HandlerResult.success(await _described(asked))
+    async with _database(ctx).connection() as connection:
+        table_hash = await VectorRepository(connection, ctx.job_id).live_hash(asked.table_name)
+    return HandlerResult.success({**await _described(asked), "table_hash": table_hash})
 
 
 async def _is_published(ctx: HandlerContext, asked: Finalize) -> bool:

@@ -100,7 +100,7 @@ def _registered(given: TableInputs, item: Document) -> dict[str, JsonValue]:
 
 
 def output_hash(given: TableInputs) -> str:
-    """Identify what was made: the same of the same source, read and prepared in the same way by the same software.
+    """Identify what was made by its rows and files: the same of the same source, prepared in the same way.
 
     Where an archive was unpacked to is left out: that is another place in each job.
     """
@@ -111,6 +111,7 @@ def output_hash(given: TableInputs) -> str:
         "columns": [column.model_dump(mode="json") for column in source.columns],
         "geometry": given.geometry_type,
         "rows": table.row_count,
+        "table": table.table_hash,
         "exports": {key: file.checksum for key, file in given.exports.items()},
         "software": software(),
     }
