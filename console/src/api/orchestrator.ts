@@ -995,6 +995,8 @@ export interface components {
             asset_id?: string | null;
             version_ordinal?: number | null;
             purpose?: components["schemas"]["JobPurpose"] | null;
+            /** @default  */
+            share: string;
             owner_id?: string | null;
             /** @default 0 */
             owner_epoch: number;
