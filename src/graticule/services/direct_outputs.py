@@ -9,6 +9,7 @@ from pydantic import JsonValue
 from graticule.core.direct_names import PATTERNS, direct_name, is_direct
 from graticule.core.errors import OutputRefused
 from graticule.dag.graph import Graph
+from graticule.handlers.compatibility import HANDLER_ALIASES
 
 OURS: Final = ("raster.", "vector.")  # handlers that write outputs
 _INPUT: Final = re.compile(r"\{\{\s*inputs\.(\w+)(\s+or\s((?!\}\}).)*)?\s*\}\}", re.DOTALL)
@@ -29,7 +30,7 @@ def _named_outputs(graph: Graph, inputs: Mapping[str, JsonValue]) -> Iterator[tu
     """Yield parameter, place and name of the outputs that are known before the job runs."""
     tasks = ((node_id, node.task) for node_id, node in graph.nodes.items() if node.task is not None)
     for node_id, task in tasks:
-        if not task.handler.startswith(OURS):
+        if not HANDLER_ALIASES.get(task.handler, task.handler).startswith(OURS):
             continue
         for parameter in PATTERNS:
             template = task.params.get(parameter)

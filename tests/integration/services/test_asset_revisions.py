@@ -119,6 +119,15 @@ async def test_outputs_become_current_all_together(desk: Desk) -> None:
     assert version.content_hash == "b" * 64
 
 
+async def test_a_table_that_is_gone_is_not_approved(desk: Desk) -> None:
+    receipt = await desk.submit()
+    await desk.process(receipt, table_name="t_1")
+    with pytest.raises(Refused, match="it is not there") as refused:
+        await desk.approve(receipt.asset_id)
+    assert code_of(refused.value) == "outputs_changed"
+    assert approval(await desk.version(receipt.asset_id)) == (PENDING, None)
+
+
 # Reprocess
 
 

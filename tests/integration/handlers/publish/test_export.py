@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
+from psycopg import sql
 from tests.integration.handlers.publish.publisher import Publisher, output
 from tests.unit.handlers.stac.valid import assert_valid
 
@@ -325,6 +326,21 @@ async def test_a_table_is_published_with_its_item_and_the_files_beside_it(publis
     output(await publisher.unpublish(0))
     assert (await publisher.blobs(), publisher.tables()) == ({}, [])
     assert (publisher.items(publisher.public), publisher.items(publisher.collection)) == ([], [])
+
+
+async def test_a_table_whose_rows_have_changed_is_not_published(publisher: Publisher) -> None:
+    outputs = await publisher.made_features({})
+    table = sql.Identifier("geo", outputs["table_name"])
+    found = publisher.admin.execute("SELECT dagapp.hash_table('geo', %s)", (outputs["table_name"],)).fetchone()
+    comment = sql.Literal(f"Made by job x: a table. Content: {(found or ['none'])[0]}.")
+    publisher.admin.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(table, comment))
+    publisher.admin.execute(sql.SQL("UPDATE {} SET name = 'b'").format(table))
+    refused = await publisher.export(outputs)
+    assert "is not what its job loaded" in str(refused.error_message)
+    assert not refused.retryable
+    assert publisher.tables() == []
+    publisher.admin.execute(sql.SQL("UPDATE {} SET name = 'a'").format(table))
+    assert output(await publisher.export(outputs))["table_name"] == outputs["table_name"]
 
 
 async def test_a_table_without_files_is_published_with_its_item(publisher: Publisher) -> None:
