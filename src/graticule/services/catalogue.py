@@ -51,6 +51,11 @@ class CollectionWanted(BaseModel):
     text: JsonObject = Field(default_factory=dict, description="Of title, description, license and keywords.")
 
     @property
+    def id(self) -> str:
+        """Its id; empty when the document, which is not checked yet, has none."""
+        return str(self.document.get("id", ""))
+
+    @property
     def wanted(self) -> WantedCollection:
         """Give it as the catalogue's writer takes it."""
         return WantedCollection(self.document, self.text)
@@ -150,7 +155,7 @@ class CatalogueService:
 
     async def ensure(self, asked: EnsureCollection) -> Ensured:
         """Let there be a collection."""
-        async with self._writing(asked, asked.collection.wanted.id) as (_, catalogue):
+        async with self._writing(asked, asked.collection.id) as (_, catalogue):
             return Ensured(created=await ensure(catalogue, asked.collection.wanted, asked.room_for))
 
     async def write_items(self, asked: WriteItems) -> WrittenItems:
@@ -184,7 +189,7 @@ class CatalogueService:
         """Write an item and its collection, if the task still holds the prefix of its files."""
         holder = asked.holder
         item_ids = [str(asked.item.get("id"))]
-        async with self._writing(asked, asked.collection.wanted.id, item_ids, holder.prefix) as (connection, catalogue):
+        async with self._writing(asked, asked.collection.id, item_ids, holder.prefix) as (connection, catalogue):
             await write_item(catalogue, asked.collection.wanted, asked.item)
             if await HeldPrefixRepository(connection).hold_longer(holder, self._hold_seconds) is None:
                 raise Conflict(f"The task {asked.task_id} does not hold the prefix {asked.prefix!r} any more.")
