@@ -28,6 +28,7 @@ from graticule.schema.report import Reported, SchemaReport, SchemaStatus, TableR
 
 STATE = load_queries("state.sql", package=__package__)
 SHADOW = "{}__expected"
+MAX_TRIES = 5  # of a transaction that other sessions keep from its locks by holding some and waiting for others
 COUNTED_UP_TO = 100_000  # larger tables answer with the planner's estimate
 Models = Sequence[type[Row]]
 VIEWS = Reported(object="schema serving", detail="the views of what the services may show")
@@ -222,6 +223,20 @@ class DatabaseSchema:
 
     async def _apply(self, changes: Sequence[Change], outcome: _Outcome) -> None:
         """Apply changes in one transaction; one that existing rows do not allow is left out and reported."""
+        for tries_left in reversed(range(MAX_TRIES)):
+            made = _Outcome()
+            try:
+                await self._apply_once(changes, made)
+            except psycopg.errors.DeadlockDetected:  # with statements of running processes; all of it was undone
+                if not tries_left:
+                    raise
+            else:
+                outcome.applied += made.applied
+                outcome.differences += made.differences
+                outcome.notices += made.notices
+                return
+
+    async def _apply_once(self, changes: Sequence[Change], outcome: _Outcome) -> None:
         async with self._connection.transaction():
             await self._act_as_owner()
             await self._connection.execute("SET LOCAL lock_timeout = '10s'")
@@ -237,7 +252,7 @@ class DatabaseSchema:
                         f"Another session holds a lock that `{change.key}` needs.",
                         hint="Try again when it is quiet.",
                     ) from error
-            if any(str(change.key) == sources.ADDED for change in changes if change in outcome.applied):
+            if any(str(change.key) == sources.ADDED for change in outcome.applied):
                 outcome.notices += await sources.keep_used_sources(self._connection)
 
     async def _enforce(self) -> None:
