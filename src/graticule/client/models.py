@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from graticule.core.ids import JobId
-from graticule.core.models.fields import JsonObject
+from graticule.core.models.fields import JsonObject, Priority
 from graticule.core.models.platform import ClientRole
 from graticule.core.permissions import Deed
 from graticule.core.states import RequestStatus
@@ -85,6 +85,7 @@ class PlatformReceipt(BaseModel):
     version_ordinal: int
     revision: int
     status: RequestStatus
+    priority: Priority = 0
     monitor_url: str
 
 

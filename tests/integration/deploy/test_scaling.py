@@ -103,6 +103,7 @@ def test_what_waits_and_what_runs_is_counted_and_from_indexes_alone(scaler: psyc
         assert row is not None
         assert set(_read(row[0][0]["Plan"])) <= {
             "dag_tasks_queue_priority_turn_available_at_task_id_idx",
+            "dag_tasks_queue_priority_share_turn_idx",
             "dag_tasks_lease_expires_at_idx",
             "dag_tasks",
         }, json.dumps(row)

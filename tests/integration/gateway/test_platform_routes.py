@@ -10,7 +10,7 @@ from tests.integration.gateway.front import DOMAIN, FLAT, Front, problem_of
 from graticule.core.asset_names import asset_id_of
 
 ASSET = asset_id_of("ddh", {"dataset_id": "0038272", "resource_id": "shapefile"})
-RECEIPT = {"request_id", "asset_id", "version_ordinal", "revision", "status", "monitor_url"}
+RECEIPT = {"request_id", "asset_id", "version_ordinal", "revision", "status", "priority", "monitor_url"}
 
 
 async def test_a_partner_submits_in_its_own_words_or_in_the_domains(front: Front) -> None:

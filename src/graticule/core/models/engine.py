@@ -333,6 +333,7 @@ class Task(Row):
             Index(
                 ("queue", "priority", "share", "turn"),
                 where="status = 'queued'",
+                include=("available_at",),  # whoever counts what waits may read this index alone
                 comment="The last turn of a share, behind which its next tasks line up.",
             ),
             Index(("lease_expires_at",), where="status = 'leased'", comment="Leases that ran out."),
