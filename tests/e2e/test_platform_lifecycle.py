@@ -696,7 +696,7 @@ def _partner_reads_what_concerns_it(story: Story) -> None:
         for request in reversed(rows.seen["requests"].values())
     ]
     history = story.listed(partner, "history")
-    ends = [
+    ends: list[tuple[Any, ...]] = [
         (event, ordinal, {})
         for event, ordinal, *_ in rows.events()
         if (event, ordinal) in {("asset_reversal_completed", 1), ("asset_export_completed", 0)}
