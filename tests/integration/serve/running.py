@@ -68,7 +68,8 @@ def table_of(ordinal: int, revision: int) -> str:
 
 
 def item_of(asset_id: str, ordinal: int, revision: int) -> str:
-    return f"{asset_id}-v{ordinal}-r{revision}"
+    """Return the id under which a revision is catalogued; in service it has that of the first one."""
+    return f"{asset_id}-v{ordinal}" + (f"-r{revision}" if revision > 1 else "")
 
 
 # The callers
@@ -225,7 +226,14 @@ def _insert(connection: psycopg.Connection[Any], rows: Sequence[Row]) -> None:
         table = type(rows[0]).table
         statement: LiteralString = "INSERT INTO {0} SELECT * FROM jsonb_populate_recordset(NULL::{0}, %s)"
         name = sql.Identifier(table.schema, table.name)
-        connection.execute(sql.SQL(statement).format(name), [Jsonb([row.model_dump(mode="json") for row in rows])])
+        documents = [row.model_dump(mode="json") for row in rows]
+        stored = [
+            {column: row.stored(column) for column in ("approval_state",) if hasattr(row, column)} for row in rows
+        ]
+        connection.execute(
+            sql.SQL(statement).format(name),
+            [Jsonb([document | kept for document, kept in zip(documents, stored, strict=True)])],
+        )
 
 
 def _who(done: str, when: bool) -> dict[str, Any]:

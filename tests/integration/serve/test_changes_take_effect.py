@@ -155,6 +155,8 @@ class Story:
             await connection.execute("SET search_path = pgstac, public")
             await connection.execute("SELECT upsert_collection(%s)", [Jsonb(collection(collection_id))])
             document = item(self.asset_id, ordinal, revision, collection_id)
+            if collection_id.endswith(OF_PUBLIC):
+                document["id"] = item_of(self.asset_id, ordinal, 1)
             await connection.execute("SELECT upsert_item(%s)", [Jsonb(document)])
 
     # What is seen
@@ -240,7 +242,7 @@ class Story:
         return mark_of(audience, answer.ordinal, answer.revision)
 
     async def _items(self, audience: Audience) -> set[tuple[int, int]]:
-        ids = [item_of(self.asset_id, ordinal, revision) for ordinal in ORDINALS for revision in REVISIONS]
+        ids = [item_of(self.asset_id, ordinal, 1) for ordinal in ORDINALS]
         given = await self.services[audience].get(f"/stac/search?limit=100&ids={','.join(ids)}")
         told = [each["properties"] for each in given.document["features"]]
         return {(each["platform:version_ordinal"], each["platform:revision"]) for each in told}

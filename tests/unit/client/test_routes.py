@@ -26,12 +26,11 @@ from graticule.core.exchange import (
     Revocation,
     UrlModeChange,
 )
-from graticule.core.models import Job
 from graticule.core.models.engine import EventType
 from graticule.core.models.platform import ClientRole, DataType, UrlMode
 from graticule.core.states import ApprovalState, ClearanceState, ProcessingState
 from graticule.services.dead_letters import LetterKind
-from graticule.services.jobs import Submission
+from graticule.services.jobs import JobReceipt, Submission
 
 SEEN = {"expected_version": 1}
 SUBMISSION = PlatformSubmission(
@@ -175,7 +174,7 @@ def test_the_answer_is_read_as_what_the_route_says(name: str) -> None:
 
 def kinds(call: Call[Any]) -> Iterator[type[BaseModel]]:
     """Give the models as which the answer to a call may be read."""
-    kind = call.answer.kind if isinstance(call.answer, Parsed) else Job  # a submission is read as the job that it made
+    kind = call.answer.kind if isinstance(call.answer, Parsed) else JobReceipt  # as a submission is read
     choices = get_args(kind) if isinstance(kind, UnionType) else [kind]
     yield from choices
 
