@@ -89,6 +89,7 @@ class Story:
             "version_ordinal": ordinal,
             "revision": revision,
             "status": "accepted",
+            "priority": 0,
             "monitor_url": f"{self.platform.url}/api/platform/status/{request}",
         }
 
