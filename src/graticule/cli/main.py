@@ -25,6 +25,7 @@ from graticule.cli import (
     schema,
     stats,
     up,
+    verify,
     worker,
     workflow,
 )
@@ -60,6 +61,7 @@ app.add_typer(azure.app, name="azure", rich_help_panel=CARE)
 app.command(rich_help_panel=CARE)(backup.backup)
 app.command(rich_help_panel=CARE)(backup.restore)
 app.command(rich_help_panel=CARE)(prune.prune)
+app.command(rich_help_panel=CARE)(verify.verify)
 app.command(rich_help_panel=CARE)(doctor.doctor)
 
 

@@ -14,6 +14,7 @@ from graticule.repositories.views import Views
 
 MOST_PROCESSES: Final = 1000
 MOST_QUEUES: Final = 100
+MAX_DAMAGED: Final = 1000
 
 
 class ProcessState(StrEnum):
@@ -90,7 +91,8 @@ class OperationViews(Views):
     async def state(self, owner_id: OwnerId, job_queue: str, threshold: float, bound: int) -> list[MeasuredState]:
         """Give the state of all and of one orchestrator as numbers; what waits is counted up to a bound."""
         given = {"owner_id": owner_id, "job_queue": job_queue, "threshold": threshold, "bound": bound}
-        return await self._views(MeasuredState, "state_now", {**given, "most_queues": MOST_QUEUES})
+        bounds = {"most_queues": MOST_QUEUES, "most_damaged": MAX_DAMAGED}
+        return await self._views(MeasuredState, "state_now", {**given, **bounds})
 
     async def workers(self, threshold: float, *, stopped: bool) -> list[WorkerNow]:
         """Give the workers; those that stopped only if wanted."""

@@ -131,6 +131,17 @@ SELECT 'callbacks_waiting', '{}', callbacks FROM undelivered
 UNION ALL
 SELECT 'callbacks_oldest_seconds', '{}', coalesce(extract(epoch FROM now() - since), 0) FROM undelivered
 UNION ALL
+SELECT 'outputs_damaged', ARRAY[label], (
+    SELECT count(*) FROM (
+        SELECT FROM dagapp.output_checks AS checked
+        JOIN serving.outputs AS served USING (asset_id, version_ordinal, audience, revision)
+        WHERE faults <> '[]' AND checked.audience::text = label LIMIT %(most_damaged)s
+    ) AS bounded
+) FROM unnest(ARRAY['internal', 'external']) AS label
+UNION ALL
+SELECT 'outputs_verified_at', '{}', extract(epoch FROM min(checked_at)) FROM dagapp.output_checks
+HAVING min(checked_at) IS NOT NULL
+UNION ALL
 SELECT 'workers_alive', '{}', count(*) FROM live_workers
 UNION ALL
 SELECT 'orchestrators_alive', '{}', count(*) FROM dagapp.dag_orchestrators

@@ -28,12 +28,13 @@ CROSS JOIN LATERAL (
 -- What was made in each revision. The newest one is in the row of its version; a revision stays in service while the next
 -- one is in the making, or waits for its approval, and is among those that were succeeded.
 CREATE VIEW serving.revisions AS
-SELECT asset_id, version_ordinal, revision, blob_path::text, table_name::text, stac_item_id::text, output_hash::text, bbox
+SELECT asset_id, version_ordinal, revision, blob_path::text, table_name::text, stac_item_id::text, output_hash::text, bbox,
+       current_job_id::text AS job_id
 FROM dagapp.asset_versions
 UNION ALL
 SELECT asset_id, version_ordinal, revision, outputs ->> 'blob_path', outputs ->> 'table_name',
        outputs ->> 'stac_item_id', output_hash::text,
-       (SELECT array_agg(side::float8) FROM jsonb_array_elements_text(outputs -> 'bbox') AS side)
+       (SELECT array_agg(side::float8) FROM jsonb_array_elements_text(outputs -> 'bbox') AS side), job_id::text
 FROM dagapp.asset_revisions;
 
 -- The versions that are, or were, in service. Of what was withdrawn, no more is told than that it was.
@@ -65,6 +66,26 @@ LEFT JOIN dagapp.layer_catalog AS layer
     ON version.is_external AND layer.is_external AND layer.asset_id = version.asset_id
     AND layer.version_ordinal = version.version_ordinal
 WHERE version.was_external;
+
+-- What `graticule verify` looks at: the outputs of every version in service, and their copies for the public.
+CREATE VIEW serving.outputs AS
+SELECT version.asset_id, version.version_ordinal, 'internal'::dagapp.audience AS audience,
+       version.approved_revision AS revision, version.data_type, made.job_id, made.blob_path, 'geo' AS table_schema,
+       made.table_name, made.output_hash, version.stac_collection_id AS collection_id, made.stac_item_id AS item_id
+FROM serving.states AS version
+JOIN serving.revisions AS made
+    ON made.asset_id = version.asset_id AND made.version_ordinal = version.version_ordinal
+    AND made.revision = version.approved_revision
+WHERE version.is_internal
+UNION ALL
+SELECT version.asset_id, version.version_ordinal, 'external', version.exported_revision, version.data_type, made.job_id,
+       version.external_blob_path, 'external', made.table_name, made.output_hash,
+       version.stac_collection_id || '-public', made.stac_item_id
+FROM serving.states AS version
+JOIN serving.revisions AS made
+    ON made.asset_id = version.asset_id AND made.version_ordinal = version.version_ordinal
+    AND made.revision = version.exported_revision
+WHERE version.is_external;
 
 -- What reviewers look at: the newest revision that was made of every version, whatever was decided of it. A row has its
 -- outputs until those of the next one are there, and the revision that is named is the one that made them: a decision on
@@ -139,7 +160,8 @@ FOR EACH ROW WHEN (
 )
 EXECUTE FUNCTION serving.publish_item();
 
-GRANT USAGE ON SCHEMA serving TO graticule_serve_internal, graticule_serve_external;
+GRANT USAGE ON SCHEMA serving TO graticule_serve_internal, graticule_serve_external, graticule_orchestrator;
+GRANT SELECT ON serving.outputs TO graticule_orchestrator;
 GRANT SELECT ON serving.internal_versions, serving.internal_items, serving.previews TO graticule_serve_internal;
 GRANT SELECT ON serving.external_versions, serving.external_items TO graticule_serve_external;
 

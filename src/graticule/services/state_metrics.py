@@ -38,6 +38,14 @@ STATE: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     "results_oldest_seconds": ("How long the oldest report of a worker has waited for its step.", ()),
     "callbacks_waiting": ("Callbacks neither delivered nor given up.", ()),
     "callbacks_oldest_seconds": ("Age of the oldest callback that is neither delivered nor given up.", ()),
+    "outputs_damaged": (
+        "Versions in service whose outputs `graticule verify` found missing or changed, up to 1,000.",
+        ("audience",),
+    ),
+    "outputs_verified_at": (
+        "Unix time of the oldest check of a served output; absent before `graticule verify` has run.",
+        (),
+    ),
     "workers_alive": ("Workers that were heard of lately.", ()),
     "orchestrators_alive": ("Orchestrators that were heard of lately.", ()),
     "orchestrator_jobs_owned": ("Active jobs that this orchestrator decides for.", ()),

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import psycopg
 
+from graticule.core.audience import Audience
 from graticule.core.ids import AssetId, ClientId, JobId, NodeId, OwnerId, TaskId, WorkerId, WorkflowHash, WorkflowId
 from graticule.core.models import (
     ApiClient,
@@ -22,6 +23,7 @@ from graticule.core.models import (
     LayerMetadata,
     Node,
     Orchestrator,
+    OutputCheck,
     Platform,
     PlatformRequest,
     SchemaDeployment,
@@ -427,6 +429,15 @@ def _rich_platform() -> list[Row]:
             **times,
         ),
         LayerCatalog(entry=NESTED, is_external=True, published_at=ELSEWHERE, published_by="Zoë", **key),
+        OutputCheck(
+            audience=Audience.EXTERNAL,
+            revision=2,
+            checked_at=NOW,
+            hashed_at=ELSEWHERE,
+            files_mark="a" * 64,
+            faults=[NESTED, {}],
+            **key,
+        ),
     ]
 
 

@@ -20,6 +20,7 @@ from graticule.core.models import (
     LayerCatalog,
     LayerMetadata,
     Orchestrator,
+    OutputCheck,
     Platform,
     SchemaDeployment,
     Worker,
@@ -61,6 +62,7 @@ REVISION = AssetRevision.model_validate(
     }
 )
 METADATA = LayerMetadata.model_validate({**KEY, **TIMES})
+CHECKED = OutputCheck.model_validate({**KEY, "audience": "internal", "revision": 1, "checked_at": NOW})
 CATALOG = LayerCatalog.model_validate({**KEY, "entry": {}, "published_at": NOW})
 ORCHESTRATOR = Orchestrator.model_validate({**PROCESS, "owner_id": "o", "lock_key": 1})
 WORKER = Worker.model_validate({**PROCESS, "worker_id": "w", "queues": ["q"], "concurrency": 1})
@@ -99,6 +101,7 @@ SOUND: list[Row] = [
     rows.client(),
     METADATA,
     CATALOG,
+    CHECKED,
 ]
 OTHER_REQUEST = UUID(int=7)
 
@@ -262,6 +265,9 @@ FORBIDDEN: dict[str, list[Row]] = {
     "layer_metadata_temporal_order": [changed(METADATA, version_ordinal=1, temporal_start=LATER, temporal_end=NOW)],
     "layer_catalog_pkey": [CATALOG],
     "layer_catalog_asset_id_version_ordinal_fkey": [changed(CATALOG, version_ordinal=99)],
+    "output_checks_pkey": [CHECKED],
+    "output_checks_asset_id_version_ordinal_fkey": [changed(CHECKED, version_ordinal=99)],
+    "output_checks_faults_are_a_list": [changed(CHECKED, audience="external", faults={})],
 }
 # Rows that look like forbidden ones and are allowed.
 ALLOWED: list[Row] = [

@@ -53,6 +53,7 @@ EXPECTED = {
     "api_clients": ("SIUD", ""),
     "layer_metadata": ("SIU", ""),
     "layer_catalog": ("SIUD", ""),
+    "output_checks": ("SIUD", ""),
 }
 
 

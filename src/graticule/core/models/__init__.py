@@ -22,6 +22,7 @@ from graticule.core.models.platform import (
     GeospatialAsset,
     LayerCatalog,
     LayerMetadata,
+    OutputCheck,
     Platform,
     PlatformRequest,
 )
@@ -51,6 +52,7 @@ TABLES: tuple[type[Row], ...] = (
     ApiClient,
     LayerMetadata,
     LayerCatalog,
+    OutputCheck,
 )
 
 __all__ = [
@@ -69,6 +71,7 @@ __all__ = [
     "LayerMetadata",
     "Node",
     "Orchestrator",
+    "OutputCheck",
     "Platform",
     "PlatformRequest",
     "SchemaDeployment",

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field, model_validator
 
+from graticule.core.audience import Audience
 from graticule.core.ids import ClientId
 from graticule.core.models.fields import (
     APPEND,
@@ -500,3 +501,33 @@ class LayerCatalog(Row):
     is_external: bool = False
     published_at: CreatedAt
     published_by: Name | None = None
+
+
+class OutputCheck(Row):
+    """What `graticule verify` found last in the outputs of a version in service, for each audience."""
+
+    table: ClassVar = Table(
+        name="output_checks",
+        primary_key=("asset_id", "version_ordinal", "audience"),
+        foreign_keys=(ForeignKey(("asset_id", "version_ordinal"), "asset_versions", ("asset_id", "version_ordinal")),),
+        checks=(Check("faults_are_a_list", "jsonb_typeof(faults) = 'array'"),),
+        indexes=(
+            Index(("checked_at",), comment="The longest ago."),
+            Index(
+                ("asset_id", "version_ordinal", "audience"),
+                where="faults <> '[]'",
+                name="output_checks_damaged",
+                comment="Damaged outputs: few, or none.",
+            ),
+        ),
+        grants=granted(orchestrator=FULL),
+    )
+
+    asset_id: AssetKey
+    version_ordinal: int
+    audience: Audience
+    revision: int = Field(description="The revision that was in service then.")
+    checked_at: Timestamp
+    hashed_at: Timestamp | None = Field(None, description="When the contents of this revision were last hashed.")
+    files_mark: Sha256 | None = Field(None, description="SHA-256 of the paths and etags of files found to be intact.")
+    faults: list[JsonObject] = Field(default_factory=list, description="Each with its code, place and message.")
