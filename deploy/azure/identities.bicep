@@ -31,7 +31,7 @@ resource serveExternal 'Microsoft.ManagedIdentity/userAssignedIdentities@2023-01
   location: location
 }
 
-// Migrates the schema and prunes; no process that answers requests has it.
+// Migrates the schema, prunes and verifies outputs; no process that answers requests has it.
 resource operations 'Microsoft.ManagedIdentity/userAssignedIdentities@2023-01-31' = {
   name: '${name}-operations'
   location: location

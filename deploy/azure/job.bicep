@@ -34,6 +34,9 @@ param variables {
 @description('When it runs, as cron has it; empty: when it is started.')
 param schedule string = ''
 
+@description('How many seconds it may take.')
+param timeout int = 7200
+
 var own = [
   { name: 'AZURE_CLIENT_ID', value: identity.clientId }
   { name: 'AZURE_TOKEN_CREDENTIALS', value: 'ManagedIdentityCredential' }
@@ -56,7 +59,7 @@ resource job 'Microsoft.App/jobs@2025-01-01' = {
       triggerType: empty(schedule) ? 'Manual' : 'Schedule'
       manualTriggerConfig: empty(schedule) ? { parallelism: 1, replicaCompletionCount: 1 } : null
       scheduleTriggerConfig: empty(schedule) ? null : { cronExpression: schedule, parallelism: 1, replicaCompletionCount: 1 }
-      replicaTimeout: 7200
+      replicaTimeout: timeout
       replicaRetryLimit: 1
       registries: empty(registryServer) ? [] : [
         {

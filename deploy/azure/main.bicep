@@ -551,6 +551,24 @@ module prune 'job.bicep' = {
   }
 }
 
+module verify 'job.bicep' = {
+  name: 'verify'
+  params: {
+    name: '${name}-verify'
+    location: location
+    environmentId: environment.outputs.id
+    image: images.orchestrator
+    registryServer: registryServer
+    arguments: ['verify']
+    identity: identityOf.operations
+    variables: concat(databaseVariables, storageVariables, [
+      { name: 'GRATICULE_POSTGRES_USER', value: identityOf.operations.name }
+    ])
+    schedule: '0 4 * * 0'
+    timeout: 86400
+  }
+}
+
 @description('The front door, for partners and operators.')
 output gatewayUrl string = publicUrl
 

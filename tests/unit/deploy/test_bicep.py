@@ -42,7 +42,7 @@ PROCESSES = {
     "worker": ["lightWorker", "heavyWorker"],
     "serveInternal": ["serveInternal"],
     "serveExternal": ["serveExternal"],
-    "operations": ["migrate", "logins", "prune"],
+    "operations": ["migrate", "logins", "prune", "verify"],
 }
 
 
