@@ -1,6 +1,6 @@
 """The workflow examples of the platform family's documents run, completed by no more than each file says.
 
-The worker reports in the earlier shape, without a lease. Handlers are the real ones; only the catalogue is left out.
+The worker reports in the earlier shape, without a lease. The handlers and the catalog are the real ones.
 """
 
 import shutil
@@ -15,6 +15,7 @@ from graticule.core.ids import JobId
 DOCUMENTS = Path(__file__).with_name("documents")
 SCENE = {"container_name": "bronze", "blob_name": "scene.tif"}
 TILED = {"threshold_mb": 0.001}
+REGISTRATIONS = ("finalize", "raster.stac_register")
 RUNS: list[tuple[str, dict[str, Any], list[str]]] = [
     ("echo_test", {}, ["echo"]),
     ("queue_routing", SCENE, ["raster_validate", "raster_cog_docker"]),
@@ -57,6 +58,18 @@ async def test_an_example_runs(family: EarlierWorker, name: str, inputs: dict[st
     if name == "fan_out":
         ids = ["split__0", "split__1", "split__2"]
         assert job["result"]["echoed_params"] == {"fan_out_count": 3, "children": ids}
+    if handlers[-1] in REGISTRATIONS:
+        await _check_catalogued(family, job["result"])
+
+
+async def _check_catalogued(family: EarlierWorker, result: dict[str, Any]) -> None:
+    """A job of its own registers under names that belong to no asset, and the files are where the item says."""
+    assert result["stac_collection_id"] == "direct-bronze"
+    item = await family.item(result["stac_collection_id"], result["stac_item_id"])
+    path = result["mosaic_path"] or result["blob_path"]
+    assert path.startswith("silver/direct/bronze/scene-")
+    assert path in {asset["href"] for asset in item["assets"].values()}
+    assert path in family.desk.blobs("silver/direct/")
 
 
 async def test_a_task_is_tried_as_often_as_the_example_says(family: EarlierWorker) -> None:

@@ -137,6 +137,7 @@ class Product(Given):
     """What `raster.create_cog` or `raster.create_mosaicjson` made."""
 
     blob_path: str | None = None
+    blob_prefix: str | None = None
     mosaic_path: str | None = None
     files: list[str] = Field(default_factory=list)
     size_bytes: int | None = None
@@ -245,6 +246,23 @@ class ItemInputs(Registering):
     files: list[str] | None = None
     source: Source = Source()
     product: Product
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_names(cls, given: Any) -> Any:
+        """Name a registration after the prefix of its product where it has no name of its own."""
+        if not isinstance(given, dict):
+            return given
+        product = given.get("product")
+        prefix = given.get("blob_prefix") or (product.get("blob_prefix") if isinstance(product, dict) else None)
+        if not isinstance(prefix, str):
+            return given
+        names = {
+            "blob_prefix": prefix,
+            "stac_item_id": given.get("stac_item_id") or prefix.replace("/", "-"),
+            "stac_collection_id": given.get("stac_collection_id") or "-".join(prefix.split("/")[:2]),
+        }
+        return {**given, **names}
 
     @property
     def staged_files(self) -> list[str]:
