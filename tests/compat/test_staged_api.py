@@ -1,15 +1,37 @@
 """The staged API as earlier clients use it: one job for the same parameters, and a result for each of its stages."""
 
+import json
 from typing import Any
 
+import morecantile
 import pytest
 from tests.compat.earlier_reports import EarlierWorker
+from tests.conftest import TestDatabase
+from tests.integration.api.conftest import running_client
 from tests.integration.api.running import RunningApi
 
+from graticule.config import Settings
+from graticule.core.audience import Audience
 from graticule.core.ids import JobId
+from graticule.serve.app import create_serve
 
 SUBMIT = "/api/jobs/submit/process_large_raster"
 BODY = {"blob_name": "scene.tif", "container_name": "bronze", "tile_size": 512, "overlap": 0, "output_tier": "analysis"}
+SERVICES = "http://tiles.example"
+SUBMISSION = {
+    "platform_id": "ddh",
+    "platform_refs": {"dataset_id": "scenes", "resource_id": "17apr2024"},
+    "version_label": "1",
+    "data_type": "raster",
+    "container_name": "bronze",
+    "file_name": "ddh/scene.tif",
+    "processing_options": {"pipeline": "large", "tile_size": 512, "overlap": 0},
+}
+
+
+@pytest.fixture(autouse=True)
+def _services_have_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRATICULE_SERVE_URL", SERVICES)
 
 
 async def submit(api: RunningApi, status: int = 201, **changes: Any) -> dict[str, Any]:
@@ -23,7 +45,8 @@ async def test_the_same_parameters_are_the_same_job(api: RunningApi) -> None:
     assert len(first["job_id"]) == 64
     assert (first["status"], first["queue"]) == ("processing", "orchestrator-jobs")
     assert first["status_url"] == f"/api/jobs/status/{first['job_id']}"
-    again = await submit(api, status=200, jpeg_quality=85)  # a default that is written out changes nothing
+    # A default that is written out changes nothing, and neither does an option that is null.
+    again = await submit(api, status=200, jpeg_quality=85, raster_type="auto", target_crs=None)
     assert (again["job_id"], again["message_id"], again["created_at"]) == (
         *(first["job_id"], first["message_id"], first["created_at"]),
     )
@@ -42,20 +65,85 @@ async def test_a_large_raster_is_shown_stage_by_stage(
     assert (begun["status"], begun["stage"], begun["total_stages"], begun["result_data"]) == ("PROCESSING", 1, 4, {})
     await worker.finish(job_id)
     status = await api.get(f"/api/jobs/status/{job_id}")
-    assert (status["job_type"], status["status"], status["stage"]) == ("process_large_raster", "COMPLETED", 4)
+    assert (status["job_id"], status["job_type"]) == (job_id, "process_large_raster")
+    assert (status["status"], status["stage"], status["total_stages"]) == ("COMPLETED", 4, 4)
     assert (status["parameters"]["blob_name"], status["parameters"]["container_name"]) == ("scene.tif", "bronze")
     assert status["duration_seconds"] > 0
+    assert status["created_at"] < status["updated_at"]
     assert status["error_details"] is None
     results = status["result_data"]
     assert [*results] == ["stage_1", "stage_2", "stage_3", "stage_4"]
-    assert (results["stage_1"]["total_tiles"], results["stage_1"]["grid_dimensions"]) == (2, [2, 1])
-    assert results["stage_1"]["tiling_scheme"].endswith("/schemes/scene.geojson")
-    assert results["stage_2"]["tiles_extracted"] == (2 if extract_first else 0)
-    assert results["stage_3"]["cogs_created"] == 2
-    assert results["stage_3"]["total_size_mb"] == pytest.approx(2 * results["stage_3"]["average_cog_size_mb"], abs=0.01)
-    assert results["stage_4"]["mosaic_blob"].endswith("/mosaics/scene.json")
-    assert [band["name"] for band in results["stage_4"]["statistics"]] == names
-    assert results["stage_4"]["tile_server_url"] is None  # nothing serves what belongs to no asset
+    await check_scheme(worker, results["stage_1"])
+    check_extraction(results["stage_2"], tiles=2 if extract_first else 0)
+    check_tiles(worker, results["stage_3"])
+    await check_mosaic(worker, results["stage_4"], names)
+
+
+async def check_scheme(worker: EarlierWorker, result: dict[str, Any]) -> None:
+    path = result.pop("tiling_scheme")
+    assert path.endswith("/schemes/scene.geojson")
+    assert len(json.loads(worker.desk.file(path).read_bytes())["features"]) == 2
+    assert result == {
+        "total_tiles": 2,
+        "grid_dimensions": [2, 1],
+        "tile_size": 512,
+        "overlap": 0,
+        "source_crs": "EPSG:32620",
+        "raster_type": "rgb",
+    }
+
+
+def check_extraction(result: dict[str, Any], *, tiles: int) -> None:
+    seconds = result.pop("extraction_time_seconds")
+    assert seconds > 0 if tiles else seconds == 0
+    assert result == {"tiles_extracted": tiles, "skipped": tiles == 0}
+
+
+def check_tiles(worker: EarlierWorker, result: dict[str, Any]) -> None:
+    sizes = [worker.desk.file(path).stat().st_size / 1024**2 for path in worker.desk.blobs() if path.endswith(".tif")]
+    assert (result["cogs_created"], len(sizes)) == (2, 2)
+    assert result["total_size_mb"] == pytest.approx(sum(sizes), abs=0.001)
+    assert result["average_cog_size_mb"] == pytest.approx(sum(sizes) / 2, abs=0.001)
+
+
+async def check_mosaic(worker: EarlierWorker, result: dict[str, Any], bands: list[str]) -> None:
+    collection_id, item_id = result["stac_collection_id"], result["stac_item_id"]
+    assert collection_id == "direct-bronze"
+    assert result["stac_blob"] == f"collections/{collection_id}/items/{item_id}"
+    item = await worker.item(collection_id, item_id)
+    assert result["mosaic_blob"].endswith("/mosaics/scene.json")
+    assert result["mosaic_blob"] in {asset["href"] for asset in item["assets"].values()}
+    mosaic = json.loads(worker.desk.file(result["mosaic_blob"]).read_bytes())
+    assert {path for paths in mosaic["tiles"].values() for path in paths} <= set(worker.desk.blobs("silver/direct/"))
+    assert result["total_cogs"] == 2
+    assert [(band["band"], band["name"]) for band in result["statistics"]] == [*enumerate(bands, start=1)]
+    assert all(band["min"] < band["mean"] < band["max"] for band in result["statistics"])
+    assert result["tile_server_url"] is None  # nothing serves what belongs to no asset
+
+
+@pytest.mark.filterwarnings("ignore:Use `@` matmul:PendingDeprecationWarning")  # rasterio 1.4 with affine 3
+async def test_the_tiles_of_an_asset_are_where_its_job_says(
+    api: RunningApi, worker: EarlierWorker, database: TestDatabase
+) -> None:
+    worker.desk.source("rgb", "ddh/scene.tif", width=600, height=300)
+    answer = await api.client.post("/api/v1/submit", json=SUBMISSION)
+    assert answer.status_code == 202, answer.text
+    receipt = answer.json()
+    await worker.finish(JobId(receipt["job_id"]))
+    status = await api.get(f"/api/jobs/status/{receipt['job_id']}")
+    mosaic = status["result_data"]["stage_4"]
+    address = mosaic["tile_server_url"]
+    assert address.startswith(f"{SERVICES}/tiles/{receipt['asset_id']}/")
+    decision = {"clearance_level": "ouo", "revision": 1}
+    answer = await api.client.post(f"/api/v1/assets/{receipt['asset_id']}/approve", json=decision)
+    assert answer.status_code == 200, answer.text
+    settings = Settings(home=api.home)
+    services = create_serve(settings, database.url(Audience.INTERNAL.role), Audience.INTERNAL)
+    west, south, east, north = (await worker.item(mosaic["stac_collection_id"], mosaic["stac_item_id"]))["bbox"]
+    tile = morecantile.tms.get("WebMercatorQuad").tile((west + east) / 2, (south + north) / 2, 12)
+    async with running_client(services) as client:
+        picture = await client.get(address.format(z=tile.z, x=tile.x, y=tile.y))
+    assert (picture.status_code, picture.headers["content-type"]) == (200, "image/png"), picture.text
 
 
 async def test_two_jobs_of_one_source_share_no_folder(api: RunningApi, worker: EarlierWorker) -> None:

@@ -186,7 +186,10 @@ def _mosaic_result(mosaic: Mapping[str, Any], registered: Mapping[str, Any]) -> 
         "stac_collection_id": collection_id,
         "stac_item_id": item_id,
         "total_cogs": mosaic["tile_count"],
-        "statistics": [{"name": band.get("name"), **(band.get("statistics") or {})} for band in mosaic["bands"]],
+        "statistics": [
+            {"band": number, "name": band.get("name"), **(band.get("statistics") or {})}
+            for number, band in enumerate(mosaic["bands"], start=1)
+        ],
     }
 
 
