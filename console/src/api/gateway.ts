@@ -502,6 +502,38 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/jobs/submit/{workflow_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["submit_staged_job_api_jobs_submit__workflow_id__post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/jobs/status/{job_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["staged_job_status_api_jobs_status__job_id__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/status/job/{job_id}": {
         parameters: {
             query?: never;
@@ -1729,6 +1761,43 @@ export interface components {
             updated_at: string;
             newest_version?: components["schemas"]["VersionSummary"] | null;
         };
+        StagedJob: {
+            job_id: string;
+            job_type: string;
+            workflow_id: string;
+            status: string;
+            stage: number;
+            total_stages: number;
+            parameters: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            result_data: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            error_details: string | null;
+            error: string | null;
+            result: components["schemas"]["JsonValue"];
+            progress: components["schemas"]["Progress"];
+            /** Format: date-time */
+            created_at: string;
+            started_at: string | null;
+            ended_at: string | null;
+            /** Format: date-time */
+            updated_at: string;
+            duration_seconds: number | null;
+        };
+        StagedReceipt: {
+            job_id: string;
+            workflow_id: string;
+            job_type: string;
+            status: string;
+            created: boolean;
+            queue: string;
+            message_id: string;
+            status_url: string;
+            /** Format: date-time */
+            created_at: string;
+        };
         Statistics: {
             jobs: {
                 [key: string]: number;
@@ -2756,6 +2825,69 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["BatchReport"];
+                };
+            };
+        };
+    };
+    submit_staged_job_api_jobs_submit__workflow_id__post: {
+        parameters: {
+            query?: {
+                resubmit?: boolean;
+            };
+            header?: {
+                "idempotency-key"?: string | null;
+            };
+            path: {
+                workflow_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    [key: string]: components["schemas"]["JsonValue"];
+                } | null;
+            };
+        };
+        responses: {
+            /** @description The job was there already. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StagedReceipt"];
+                };
+            };
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StagedReceipt"];
+                };
+            };
+        };
+    };
+    staged_job_status_api_jobs_status__job_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StagedJob"];
                 };
             };
         };

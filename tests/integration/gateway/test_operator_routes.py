@@ -46,6 +46,30 @@ async def test_a_job_is_submitted_and_looked_at(front: Front) -> None:
     problem_of(await front.ask("operator", "POST", "/api/gateway/submit", json={"workflow_id": "none"}), 404)
 
 
+async def test_a_job_is_submitted_and_shown_in_the_staged_form(front: Front) -> None:
+    path, body = "/api/jobs/submit/process_large_raster", {"container_name": "bronze", "blob_name": "scene.tif"}
+    answer = await front.ask("operator", "POST", path, json=body)
+    receipt = answer.json()
+    assert (answer.status_code, answer.headers["location"]) == (201, f"/api/jobs/status/{receipt['job_id']}")
+    again = await front.ask("operator", "POST", path, json={**body, "overlap": 512, "tile_size": None})
+    assert (again.status_code, again.json()["job_id"], again.json()["created"]) == (200, receipt["job_id"], False)
+    status = await front.get("operator", receipt["status_url"])
+    assert (status["job_type"], status["stage"], status["total_stages"]) == ("process_large_raster", 1, 4)
+    history = await front.get("operator", f"/api/status/job/{receipt['job_id']}/events", limit=1)
+    assert history["items"][0]["actor"] == "operator"
+    once = [
+        await front.ask("operator", "POST", "/api/jobs/submit/echo_test", headers={"Idempotency-Key": "once"})
+        for _ in range(2)
+    ]
+    assert [each.status_code for each in once] == [201, 200]
+    assert once[0].json()["job_id"] == once[1].json()["job_id"]
+    problem_of(await front.ask("operator", "POST", path, json={**body, "tile_sise": 512}), 422)
+    problem_of(await front.ask("operator", "POST", "/api/jobs/submit/none", json={}), 404, "not_found")
+    problem_of(await front.ask("operator", "POST", "/api/jobs/submit/%2E%2E", json={}), 422)
+    problem_of(await front.ask("operator", "GET", "/api/jobs/status/none"), 404, "not_found")
+    problem_of(await front.ask("operator", "GET", "/api/jobs/status/%2E%2E"), 422)
+
+
 async def test_things_are_looked_up_by_any_of_their_keys(front: Front) -> None:
     receipt = await front.post(
         "partner",

@@ -96,6 +96,8 @@ GATEWAY: Final[Table] = {
     "DELETE /api/assets/{asset_id}/versions/{version_ordinal}": REMOVES,
     "POST /api/gateway/submit": OPERATES,
     "POST /api/gateway/submit/batch": OPERATES,
+    "POST /api/jobs/submit/{workflow_id}": OPERATES,
+    "GET /api/jobs/status/{job_id}": OPERATES,
     "GET /api/status/job/{job_id}": OPERATES,
     "GET /api/status/job/{job_id}/nodes": OPERATES,
     "GET /api/status/job/{job_id}/events": OPERATES,
