@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Send data, see what became of it, and decide who may see it.")
 MOST_VERSIONS = 500
+URL_MODES = f"[{'|'.join(UrlMode)}]"
 
 
 class Clearance(StrEnum):
@@ -298,10 +299,19 @@ def clearance(
     _change(server, calls.change_clearance(asset, asked(ClearanceChange, given)), as_json)
 
 
+def _parse_url_mode(text: str) -> UrlMode:
+    try:
+        return UrlMode(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is neither {' nor '.join(UrlMode)}.") from None
+
+
 @app.command("url-mode")
 def url_mode(
     asset: AssetArgument,
-    mode: Annotated[UrlMode, typer.Argument(help="Which versions its addresses reach.")],
+    mode: Annotated[
+        UrlMode, typer.Argument(parser=_parse_url_mode, metavar=URL_MODES, help="Which versions its addresses reach.")
+    ],
     *,
     expected: Expected = None,
     server: ServerAddress = None,

@@ -39,11 +39,6 @@ def _read_clearance_level(value: object) -> ClearanceState:
     return ClearanceState(value.lower())
 
 
-def _read_url_mode(value: object) -> object:
-    """Read a mode in any case, and with hyphens, as `latest-only`."""
-    return value.lower().replace("-", "_") if isinstance(value, str) else value
-
-
 RefName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]*$", max_length=64)]
 RefText = Annotated[str, StringConstraints(min_length=1, max_length=512, pattern=r"^[^\x00]*$")]
 RefNumber = Annotated[int, Field(strict=True, ge=-(2**53), le=2**53)]
@@ -229,7 +224,7 @@ class ClearanceChange(Decision, WithClearanceLevel):
 class UrlModeChange(Change):
     """Say which versions the service addresses of an asset reach."""
 
-    url_mode: Annotated[UrlMode, BeforeValidator(_read_url_mode)] = Field(
+    url_mode: UrlMode = Field(
         description="The values are also accepted with hyphens, as `latest-only`.", examples=["all_versions"]
     )
 

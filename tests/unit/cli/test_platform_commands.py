@@ -261,6 +261,19 @@ def test_a_change_is_asked_of_the_version_and_the_state_that_were_named(
     assert json.loads(graticule(api, "asset", *command, "--json").out) == shown(CHANGED)
 
 
+@pytest.mark.parametrize("mode", ["latest-only", "latest_only", "LATEST-ONLY"])
+def test_url_mode_accepts_hyphens(mode: str) -> None:
+    api = answers("PATCH", f"/api/v1/assets/{ASSET_ID}", shown(CHANGED))
+    assert graticule(api, "asset", "url-mode", ASSET_ID, mode).code == 0
+    assert api.body() == {"url_mode": "latest_only"}
+
+
+def test_an_unknown_url_mode_names_those_that_exist() -> None:
+    result = graticule(FakeApi(), "asset", "url-mode", ASSET_ID, "newest")
+    assert result.code == 2
+    assert "'newest' is neither latest_only nor all_versions." in " ".join(result.err.replace("│", " ").split())
+
+
 def test_what_is_not_named_is_not_sent() -> None:
     api = answers("POST", f"/api/v1/assets/{ASSET_ID}/approve", shown(CHANGED))
     graticule(api, "asset", "approve", ASSET_ID, "-c", "ouo")

@@ -52,6 +52,12 @@ class UrlMode(StrEnum):
     LATEST_ONLY = "latest_only"
     ALL_VERSIONS = "all_versions"
 
+    @classmethod
+    def _missing_(cls, value: object) -> "UrlMode | None":
+        """Accept any case and hyphens, as in `latest-only`."""
+        name = value.upper().replace("-", "_") if isinstance(value, str) else ""
+        return cls.__members__.get(name)
+
 
 class ClientRole(StrEnum):
     """What a client may do."""
