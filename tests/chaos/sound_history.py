@@ -263,7 +263,9 @@ def _full(scribe: Scribe) -> None:
     scribe.run("split__2")  # given back by a worker that stops
     third = scribe.run("split__2", "ended", again=True)
     scribe.complete("split__2", third)
-    scribe.node("split", NodeStatus.COMPLETED, children_done=3, output={"count": 3, "failed": 0})
+    children = [f"split__{index}" for index in range(3)]
+    output = {"count": 3, "failed": 0, "fan_out_count": 3, "child_node_ids": children}
+    scribe.node("split", NodeStatus.COMPLETED, children_done=3, output=output)
     scribe.tell(E.NODE_COMPLETED, "split", children=3, failed=0)
     results = [{"run": run, "n": 1} for run in (first, second, third)]
     scribe.node("merge", NodeStatus.COMPLETED, output={"results": results, "count": 3})
