@@ -1,47 +1,40 @@
-"""A worker that knows the earlier shapes alone: it takes task messages, runs `echo`, and reports each by HTTP.
-
-It imports nothing of ours. Arguments: how many tasks to do. Messages come from Service Bus, or from PostgreSQL's table.
-"""
+"""A worker that knows the earlier shapes alone and imports nothing of ours. Argument: how many `echo` tasks to run."""
 
 import json
 import os
 import sys
 import time
-import urllib.request
-from collections.abc import Generator
 from typing import Any
+from urllib.request import Request, urlopen
 
 
-def from_service_bus() -> Generator[dict[str, Any]]:
+def work_from_service_bus(url: str, queue: str, tasks: int) -> None:
     from azure.servicebus import ServiceBusClient
 
-    client = ServiceBusClient.from_connection_string(os.environ["SERVICE_BUS_CONNECTION_STRING"])
-    with client, client.get_queue_receiver(os.environ["WORKER_QUEUE"]) as receiver:
-        for message in receiver:
-            yield json.loads(b"".join(message.body))
+    with ServiceBusClient.from_connection_string(url) as client, client.get_queue_receiver(queue) as receiver:
+        for _, message in zip(range(tasks), receiver, strict=False):
+            echo(**json.loads(b"".join(message.body)))
             receiver.complete_message(message)
 
 
-def from_postgres() -> Generator[dict[str, Any]]:
+def work_from_postgres(url: str, queue: str, tasks: int) -> None:
     import psycopg
-    from psycopg.rows import dict_row
 
     query = "SELECT task_id, params FROM dagapp.dag_tasks WHERE queue = %s AND status = 'queued' LIMIT 1"
-    with psycopg.connect(os.environ["POSTGRES_URL"], autocommit=True, row_factory=dict_row) as connection:
-        while True:
-            yield from connection.execute(query, [os.environ["WORKER_QUEUE"]]).fetchall()
-            time.sleep(0.05)
+    with psycopg.connect(url, autocommit=True) as connection:
+        for _ in range(tasks):
+            while (task := connection.execute(query, [queue]).fetchone()) is None:
+                time.sleep(0.05)
+            echo(*task)
 
 
-def report(message: dict[str, Any]) -> None:
-    result = {"status": "completed", "output": {"echoed_params": message["params"]}, "worker_id": "worker-xyz"}
-    body = json.dumps({"task_id": message["task_id"], **result}).encode()
+def echo(task_id: str, params: dict[str, Any], **_: Any) -> None:
+    report = {"task_id": task_id, "status": "completed", "output": {"echoed_params": params}, "worker_id": "worker-xyz"}
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {os.environ['WORKER_TOKEN']}"}
-    with urllib.request.urlopen(urllib.request.Request(os.environ["DAG_CALLBACK_URL"], body, headers)) as answer:
+    with urlopen(Request(os.environ["DAG_CALLBACK_URL"], json.dumps(report).encode(), headers)) as answer:
         assert answer.status == 200
 
 
-messages = from_service_bus() if "SERVICE_BUS_CONNECTION_STRING" in os.environ else from_postgres()
-for _ in range(int(sys.argv[1])):
-    report(next(messages))
-messages.close()
+broker = os.environ.get("SERVICE_BUS_CONNECTION_STRING")
+work = work_from_service_bus if broker else work_from_postgres
+work(broker or os.environ["POSTGRES_URL"], os.environ["WORKER_QUEUE"], int(sys.argv[1]))

@@ -122,6 +122,12 @@ async def test_messages_become_jobs_that_an_earlier_worker_completes(at_work: Fa
     assert (callback["payload"]["correlation_id"], callback["payload"]["idempotency_key"]) == ("order-7", "order-7-1")
 
 
+def test_the_worker_is_small_and_knows_nothing_of_ours() -> None:
+    lines = WORKER.read_text().splitlines()
+    assert len(lines) <= 40
+    assert [line for line in lines if "import " in line and "graticule" in line] == []
+
+
 async def completed(at_work: Family, count: int) -> list[dict[str, Any]]:
     """Wait until so many jobs have completed."""
     while True:
