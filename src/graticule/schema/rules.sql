@@ -98,3 +98,49 @@ CREATE TRIGGER count_processing_only BEFORE UPDATE OF job_count ON dagapp.asset_
     FOR EACH ROW
     WHEN (NEW.job_count > OLD.job_count AND NEW.current_job_id IS NOT DISTINCT FROM OLD.current_job_id)
     EXECUTE FUNCTION dagapp.count_processing_only();
+
+-- A version takes over the outputs that its job was told to make, and no others: a workflow whose result names something
+-- else, such as what another asset or a hand-made job has made, fails the version. Its outputs stay as they were.
+CREATE OR REPLACE FUNCTION dagapp.refuse_foreign_outputs() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    result dagapp.asset_versions := NEW;
+    inputs jsonb := (SELECT input_params FROM dagapp.dag_jobs WHERE job_id = NEW.current_job_id);
+    blob text := regexp_replace(NEW.blob_path, '^[^/]+/', '');
+    foreign_output record;
+BEGIN
+    SELECT * INTO foreign_output
+    FROM (VALUES
+        ('table_name', NEW.table_name, 'table_name', NEW.table_name = inputs ->> 'table_name'),
+        ('blob_path', NEW.blob_path, 'blob_prefix',
+         starts_with(blob, (inputs ->> 'blob_prefix') || '/') AND blob !~ '(^|/)\.{0,2}(/|$)'),
+        ('stac_item_id', NEW.stac_item_id, 'stac_item_id', NEW.stac_item_id = inputs ->> 'stac_item_id'),
+        ('stac_collection_id', NEW.stac_collection_id, 'stac_collection_id',
+         NEW.stac_collection_id = inputs ->> 'stac_collection_id')
+    ) AS output (field, name, input, is_own)
+    WHERE name IS NOT NULL AND is_own IS NOT TRUE
+    LIMIT 1;
+    IF NOT FOUND THEN
+        RETURN NEW;
+    END IF;
+    NEW := OLD;
+    NEW.processing_state := 'failed';
+    NEW.processing_started_at := result.processing_started_at;
+    NEW.processing_completed_at := result.processing_completed_at;
+    NEW.validation := result.validation;
+    NEW.node_summary := result.node_summary;
+    NEW.updated_at := result.updated_at;
+    NEW.told_error := 'Processing failed for a reason of ours; the operators see it, and can let it go on.';
+    NEW.last_error := format(
+        'The workflow ended with a result that cannot be kept: %s: %L is not an output of this version. The workflow has'
+        ' to declare the input %s, and name its output by it (here: %s).',
+        foreign_output.field, left(foreign_output.name, 200), foreign_output.input,
+        coalesce(inputs ->> foreign_output.input, 'not declared')
+    );
+    RETURN NEW;
+END $$;
+
+DROP TRIGGER IF EXISTS refuse_foreign_outputs ON dagapp.asset_versions;
+CREATE TRIGGER refuse_foreign_outputs BEFORE UPDATE OF processing_state ON dagapp.asset_versions
+    FOR EACH ROW
+    WHEN (NEW.processing_state = 'completed' AND OLD.processing_state <> 'completed')
+    EXECUTE FUNCTION dagapp.refuse_foreign_outputs();

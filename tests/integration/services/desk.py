@@ -14,6 +14,7 @@ from tests.integration.services.engine import Bench, Shelf, flow
 from tests.sources import put_source_of
 
 from graticule.core.errors import Refused
+from graticule.core.asset_names import asset_id_of
 from graticule.core.exchange import (
     Approval,
     AssetChange,
@@ -46,6 +47,9 @@ from graticule.storage.local import LocalStorage
 RITA = Caller("rita", frozenset({ClientRole.ADMIN}))
 REFS = {"dataset_id": "0038272", "resource_id": "dem"}
 SOURCE = "container_name: {type: string, required: true}, blob_name: {type: string, required: true}"
+NAMES = ", ".join(
+    f"{name}: {{type: string}}" for name in ("blob_prefix", "table_name", "stac_item_id", "stac_collection_id")
+)
 OUTPUTS = ("blob_path", "table_name", "stac_item_id", "stac_collection_id", "external_blob_path", "export_run_id")
 WORK = """
   start: {type: start, next: work}
@@ -63,8 +67,8 @@ def _published(name: str, inputs: str) -> str:
 
 ONE_VERSION = "version_ordinal: {type: integer}, revision: {type: integer}, data_type: {type: string}"
 WORKFLOWS = (
-    flow(WORK, workflow_id="raster_ingest", inputs=f"{{{SOURCE}, blob_prefix: {{type: string}}}}"),
-    flow(WORK, workflow_id="vector_ingest", inputs=f"{{{SOURCE}, table_name: {{type: string}}}}"),
+    flow(WORK, workflow_id="raster_ingest", inputs=f"{{{SOURCE}, {NAMES}}}"),
+    flow(WORK, workflow_id="vector_ingest", inputs=f"{{{SOURCE}, {NAMES}}}"),
     flow("\n  start: {type: start, next: end}", workflow_id="process_large_raster", inputs=f"{{{SOURCE}}}"),
     _published("adf_export", f"{ONE_VERSION}, exported_revision: {{type: integer}}"),
     _published("adf_reversal", ONE_VERSION),
@@ -91,6 +95,11 @@ STATES_OF_REQUESTS = {
     ProcessingState.COMPLETED: RequestStatus.COMPLETED,
     ProcessingState.FAILED: RequestStatus.FAILED,
 }
+
+
+def cog(ordinal: int, revision: int) -> str:
+    """Name the blob of a revision, as `Desk.process` says that it was made."""
+    return f"silver/ddh/0038272_dem/{asset_id_of('ddh', REFS)[:8]}/v{ordinal}/r{revision}/cog.tif"
 
 
 def submission(label: str = "V1", **more: Any) -> PlatformSubmission:
@@ -202,10 +211,14 @@ class Desk:
         await self.bench.fail(job_id, "work", error)
 
     async def process(self, receipt: SubmissionReceipt, content: str = "a", **more: Any) -> None:
-        """Complete the processing of a revision, with outputs that tell which it is."""
-        name = f"v{receipt.version_ordinal}/r{receipt.revision}"
-        output = {"content_hash": content * 64, "blob_path": f"silver/{name}/cog.tif", "stac_item_id": name, **more}
-        await self.finish(receipt.job_id, output)
+        """Complete the processing of a revision, with the outputs that its job was told to make."""
+        names = await self.names(receipt)
+        output = {"content_hash": content * 64, "blob_path": f"silver/{names['blob_prefix']}/cog.tif"}
+        await self.finish(receipt.job_id, {**output, "stac_item_id": names["stac_item_id"], **more})
+
+    async def names(self, receipt: SubmissionReceipt) -> dict[str, Any]:
+        """Return the inputs of a job, which name its outputs."""
+        return next(job.input_params for job in await self.jobs(receipt.asset_id) if job.job_id == receipt.job_id)
 
     async def end_cancelled(self) -> None:
         """Let the engine end the jobs whose end was asked for."""

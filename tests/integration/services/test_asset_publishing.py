@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.integration.services.desk import REFS, Desk
+from tests.integration.services.desk import REFS, Desk, cog
 
 from graticule.config import Settings
 from graticule.core.errors import Refused
@@ -38,12 +38,15 @@ def told(job: Job, *names: str) -> tuple[Any, ...]:
 
 async def test_public_starts_an_export_of_the_approved_outputs_and_its_result_is_kept(desk: Desk) -> None:
     receipt = await desk.submit()
-    await desk.process(receipt, stac_collection_id="c")
+    names = await desk.names(receipt)
+    await desk.process(receipt, stac_collection_id=names["stac_collection_id"])
     changed = await desk.approve(receipt.asset_id, "public")
     (job,) = await desk.jobs(receipt.asset_id, *OUTSIDE)
     assert (changed.job_id, job.workflow_id, job.purpose) == (job.job_id, "adf_export", EXPORT)
     assert told(job, "asset_id", "version_ordinal", "revision", "data_type") == (receipt.asset_id, 0, 1, "raster")
-    assert told(job, "blob_path", "stac_item_id", "stac_collection_id") == ("silver/v0/r1/cog.tif", "v0/r1", "c")
+    assert told(job, "blob_path") == (cog(0, 1),)
+    catalogued = ("stac_item_id", "stac_collection_id")
+    assert told(job, *catalogued) == tuple(names[each] for each in catalogued)
     version = await desk.version(receipt.asset_id)
     assert (version.external_blob_path, version.export_run_id, version.job_count) == (None, None, 1)
     assert version.current_job_id == receipt.job_id, "an export is no processing"
@@ -70,7 +73,7 @@ async def test_an_upgrade_exports_what_is_in_service_while_a_newer_revision_awai
         await desk.reprocess(asset_id)
         await desk.approve(asset_id, "public", 0)
     job = await last(desk, asset_id, EXPORT)
-    assert told(job, "revision", "blob_path", "stac_item_id") == (1, "silver/v0/r1/cog.tif", "v0/r1")
+    assert told(job, "revision", "blob_path") == (1, cog(0, 1))
 
 
 async def test_the_next_version_of_a_public_asset_is_exported_and_the_one_before_is_left(desk: Desk) -> None:
@@ -161,7 +164,7 @@ async def test_an_exported_version_that_leaves_the_service_is_withdrawn_and_its_
     reversal = await last(desk, asset_id, REVERSAL)
     assert changed.job_id == reversal.job_id
     assert told(reversal, "version_ordinal", "external_blob_path") == (1, "V2")
-    assert told(await last(desk, asset_id, EXPORT), "version_ordinal", "blob_path") == (0, "silver/v0/r1/cog.tif")
+    assert told(await last(desk, asset_id, EXPORT), "version_ordinal", "blob_path") == (0, cog(0, 1))
     assert changed.asset.clearance_state is ClearanceState.PUBLIC
 
 
@@ -189,7 +192,7 @@ async def test_an_overwrite_leaves_the_public_copy_until_the_new_revision_is_app
     assert await copies(desk, asset_id) == ["V1"]
     assert len(await outside(desk, asset_id)) == 1
     await desk.approve(asset_id, "public")
-    assert told(await last(desk, asset_id, EXPORT), "revision", "blob_path") == (2, "silver/v0/r2/cog.tif")
+    assert told(await last(desk, asset_id, EXPORT), "revision", "blob_path") == (2, cog(0, 2))
     assert await copies(desk, asset_id) == ["V1"]
     await desk.finish((await last(desk, asset_id, EXPORT)).job_id, {"external_blob_path": "V1 anew"})
     assert await copies(desk, asset_id) == ["V1 anew"]
@@ -247,10 +250,10 @@ async def test_two_jobs_of_one_version_may_end_in_one_step(desk: Desk) -> None:
     revoked = await desk.revoke(asset_id)
     again = await desk.submit(overwrite=True, callback_url="https://example.org/told")
     await report(desk, revoked.job_id)
-    await report(desk, again.job_id, {"content_hash": "b" * 64, "blob_path": "new"})
+    await report(desk, again.job_id, {"content_hash": "b" * 64, "blob_path": cog(0, 2)})
     await desk.bench.look_around()
     version = await desk.version(asset_id)
-    assert (version.processing_state, version.blob_path) == ("completed", "new")
+    assert (version.processing_state, version.blob_path) == ("completed", cog(0, 2))
     assert (version.external_blob_path, version.export_run_id, version.exported_revision) == (None, None, None)
     assert (await desk.request(again.request_id)).status == "completed"
     assert [each["status"] for each in await desk.callbacks()] == ["completed"]
@@ -397,7 +400,7 @@ async def test_the_copies_follow_a_revision_that_keeps_its_approval(desk: Desk) 
     (job_id,) = await renewed(desk)
     export = await last(desk, asset_id, EXPORT)
     assert (export.job_id, export.submitted_by) == (job_id, "orchestrator")
-    assert told(export, "revision", "exported_revision", "blob_path") == (2, 1, "silver/v0/r2/cog.tif")
+    assert told(export, "revision", "exported_revision", "blob_path") == (2, 1, cog(0, 2))
     assert await renewed(desk) == [], "it is under way"
     await desk.finish(job_id, {"external_blob_path": "V1 anew"})
     assert (await desk.version(asset_id)).exported_revision == 2

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.integration.services.desk import REFS, RITA, Desk, code_of
+from tests.integration.services.desk import REFS, RITA, Desk, code_of, cog
 
 from graticule.core.asset_names import asset_id_of
 from graticule.core.errors import AlreadyExists, InvalidInput, NotFound, Refused
@@ -15,6 +15,7 @@ from graticule.core.models.platform import ClientRole
 from graticule.core.permissions import Caller
 from graticule.core.states import ProcessingState, RequestStatus
 from graticule.services import submissions
+from graticule.services.asset_outcomes import OURS
 from graticule.services.step_reading import Wake
 
 TOLD = "https://example.org/told"
@@ -182,7 +183,15 @@ async def test_a_job_of_only_control_nodes_completes_its_version_with_the_submis
     await desk.approve(receipt.asset_id)
 
 
+PREFIX = cog(0, 1).removesuffix("/cog.tif")
+COLLECTION = "-".join(PREFIX.replace("_", "-").split("/")[1:4])
 UNFIT: dict[str, tuple[dict[str, Any], str]] = {
+    "a table of its own choice": ({"table_name": "direct_wells"}, "table_name"),
+    "a blob elsewhere": ({"blob_path": "silver/direct/wells/cogs/a.tif"}, "blob_path"),
+    "a blob that leads elsewhere": ({"blob_path": f"{PREFIX}/../../cog.tif"}, "blob_path"),
+    "a blob beside its prefix": ({"blob_path": f"{PREFIX}0/cog.tif"}, "blob_path"),
+    "an item of another asset": ({"stac_item_id": "roads-01234567-v0"}, "stac_item_id"),
+    "a collection of tiles": ({"stac_collection_id": f"{COLLECTION}-tiles"}, "stac_collection_id"),
     "a path that is too long": ({"blob_path": "x" * 1025}, "blob_path"),
     "a hash that is none": ({"content_hash": "abc"}, "content_hash"),
     "a hash of capitals": ({"output_hash": "A" * 64}, "output_hash"),
@@ -202,6 +211,7 @@ async def test_a_result_that_cannot_be_kept_fails_the_version_and_names_the_fiel
     version = await desk.version(receipt.asset_id)
     assert version.processing_state is ProcessingState.FAILED
     assert field in str(version.last_error)
+    assert version.told_error == OURS
     assert (version.blob_path, version.content_hash) == (None, None)
     assert (await desk.request(receipt.request_id)).status is RequestStatus.FAILED
     await desk.process(await desk.retry(receipt.asset_id))

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.integration.services.desk import RITA, Desk, code_of
+from tests.integration.services.desk import RITA, Desk, code_of, cog
 
 from graticule.core.errors import NotFound, Refused
 from graticule.core.models.engine import JobPurpose
@@ -40,15 +40,15 @@ async def test_an_overwrite_keeps_what_is_in_service_until_the_new_revision_is_a
     version = await desk.version(asset_id)
     assert approval(version) == (PENDING, 1)
     assert (version.reviewer, version.reviewed_at) == (None, None)
-    assert version.blob_path == "silver/v0/r1/cog.tif", "the outputs become current when processing completes"
+    assert version.blob_path == cog(0, 1), "the outputs become current when processing completes"
     assert (await desk.asset(asset_id)).latest_approved_version_ordinal == 0
     await desk.process(again, "b")
-    assert (await desk.version(asset_id)).blob_path == "silver/v0/r2/cog.tif"
-    assert await in_service(desk, asset_id) == "silver/v0/r1/cog.tif"
+    assert (await desk.version(asset_id)).blob_path == cog(0, 2)
+    assert await in_service(desk, asset_id) == cog(0, 1)
     assert (await desk.asset(asset_id)).latest_approved_version_ordinal == 0
     await desk.approve(asset_id)
     assert approval(await desk.version(asset_id)) == (APPROVED, 2)
-    assert await in_service(desk, asset_id) == "silver/v0/r2/cog.tif"
+    assert await in_service(desk, asset_id) == cog(0, 2)
 
 
 async def test_a_superseded_revision_is_logged_as_it_was(desk: Desk) -> None:
@@ -59,8 +59,8 @@ async def test_a_superseded_revision_is_logged_as_it_was(desk: Desk) -> None:
     assert (logged.revision, logged.job_id, logged.content_hash) == (1, before.current_job_id, "a" * 64)
     assert (logged.approval_state, logged.clearance_state, logged.reviewer) == (APPROVED, ClearanceState.PUBLIC, "rita")
     assert logged.outputs == {
-        "blob_path": "silver/v0/r1/cog.tif",
-        "stac_item_id": "v0/r1",
+        "blob_path": cog(0, 1),
+        "stac_item_id": before.stac_item_id,
         "external_blob_path": "V1",
         "export_run_id": before.export_run_id,
     }
@@ -83,13 +83,13 @@ async def test_a_rejected_revision_leaves_the_earlier_one_in_service(desk: Desk)
     version = await desk.version(asset_id)
     assert approval(version) == (REJECTED, 1)
     assert version.rejection_reason == "clouds"
-    assert await in_service(desk, asset_id) == "silver/v0/r1/cog.tif"
+    assert await in_service(desk, asset_id) == cog(0, 1)
     assert (await desk.asset(asset_id)).latest_approved_version_ordinal == 0
     await desk.process(await desk.submit(overwrite=True), "c")
     version = await desk.version(asset_id)
     assert (*approval(version), version.rejection_reason) == (PENDING, 1, None)
     await desk.approve(asset_id)
-    assert await in_service(desk, asset_id) == "silver/v0/r3/cog.tif"
+    assert await in_service(desk, asset_id) == cog(0, 3)
 
 
 async def test_a_revision_that_failed_leaves_the_earlier_one_in_service_and_has_no_outputs_in_the_log(
@@ -97,21 +97,22 @@ async def test_a_revision_that_failed_leaves_the_earlier_one_in_service_and_has_
 ) -> None:
     asset_id = await desk.approved()
     await desk.fail((await desk.submit(overwrite=True)).job_id)
-    assert await in_service(desk, asset_id) == "silver/v0/r1/cog.tif"
+    assert await in_service(desk, asset_id) == cog(0, 1)
     with pytest.raises(Refused) as refused:
         await desk.approve(asset_id)
     assert code_of(refused.value) == "not_processed"
     await desk.process(await desk.submit(overwrite=True), "c")
     first, second = await desk.revisions(asset_id)
-    assert (first.outputs["blob_path"], second.outputs) == ("silver/v0/r1/cog.tif", {})
+    assert (first.outputs["blob_path"], second.outputs) == (cog(0, 1), {})
     assert second.content_hash is None
-    assert await in_service(desk, asset_id) == "silver/v0/r1/cog.tif"
+    assert await in_service(desk, asset_id) == cog(0, 1)
 
 
 async def test_outputs_become_current_all_together(desk: Desk) -> None:
     """What the new revision does not have, the old one leaves nothing of."""
     receipt = await desk.submit()
-    await desk.process(receipt, table_name="t_1", output_hash="f" * 64, bbox=[5.9, 45.8, 10.5, 47.8])
+    made = {"table_name": (await desk.names(receipt))["table_name"], "bbox": [5.9, 45.8, 10.5, 47.8]}
+    await desk.process(receipt, **made, output_hash="f" * 64)
     assert (await desk.version(receipt.asset_id)).bbox == [5.9, 45.8, 10.5, 47.8]
     await desk.process(await desk.submit(overwrite=True), "b")
     version = await desk.version(receipt.asset_id)
@@ -121,7 +122,7 @@ async def test_outputs_become_current_all_together(desk: Desk) -> None:
 
 async def test_a_table_that_is_gone_is_not_approved(desk: Desk) -> None:
     receipt = await desk.submit()
-    await desk.process(receipt, table_name="t_1")
+    await desk.process(receipt, table_name=(await desk.names(receipt))["table_name"])
     with pytest.raises(Refused, match="it is not there") as refused:
         await desk.approve(receipt.asset_id)
     assert code_of(refused.value) == "outputs_changed"
@@ -136,11 +137,11 @@ async def test_a_reprocessing_keeps_the_approval_when_the_content_is_the_same(de
     again = await desk.reprocess(asset_id)
     assert again.revision == 2
     assert approval(await desk.version(asset_id)) == (APPROVED, 1)
-    assert await in_service(desk, asset_id) == "silver/v0/r1/cog.tif"
+    assert await in_service(desk, asset_id) == cog(0, 1)
     await desk.process(again, "a")
     version = await desk.version(asset_id)
     assert (*approval(version), version.reviewer) == (APPROVED, 2, "rita")
-    assert await in_service(desk, asset_id) == "silver/v0/r2/cog.tif"
+    assert await in_service(desk, asset_id) == cog(0, 2)
 
 
 async def test_a_reprocessing_voids_the_approval_when_the_content_is_another(desk: Desk) -> None:
@@ -148,7 +149,7 @@ async def test_a_reprocessing_voids_the_approval_when_the_content_is_another(des
     await desk.process(await desk.reprocess(asset_id), "b")
     version = await desk.version(asset_id)
     assert (*approval(version), version.reviewer, version.reviewed_at) == (PENDING, 1, None, None)
-    assert await in_service(desk, asset_id) == "silver/v0/r1/cog.tif"
+    assert await in_service(desk, asset_id) == cog(0, 1)
     assert (await desk.asset(asset_id)).latest_approved_version_ordinal == 0
 
 
@@ -167,9 +168,9 @@ async def test_a_reprocessing_of_the_same_source_repeats_what_was_asked(desk: De
 # A content hash that nobody told cannot be unchanged.
 async def test_a_reprocessing_without_a_content_hash_does_not_keep_the_approval(desk: Desk) -> None:
     receipt = await desk.submit()
-    await desk.finish(receipt.job_id, {"blob_path": "r1"})
+    await desk.finish(receipt.job_id, {"blob_path": cog(0, 1)})
     await desk.approve(receipt.asset_id)
-    await desk.finish((await desk.reprocess(receipt.asset_id)).job_id, {"blob_path": "r2"})
+    await desk.finish((await desk.reprocess(receipt.asset_id)).job_id, {"blob_path": cog(0, 2)})
     assert approval(await desk.version(receipt.asset_id)) == (PENDING, 1)
 
 
