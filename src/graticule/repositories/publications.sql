@@ -138,8 +138,8 @@ ORDER BY collection, id;
 -- collection is shown to nobody.
 SELECT id FROM pgstac.collections
 WHERE id = %(collection_id)s AND NOT EXISTS (SELECT FROM pgstac.items WHERE collection = %(collection_id)s)
-  AND has_function_privilege('pgstac.delete_collection(text)', 'EXECUTE');
+  AND has_function_privilege(to_regprocedure('dagapp.delete_collection(text)'), 'EXECUTE');
 
 -- name: delete_collection
 -- It drops the table of the items, so nothing else may be asked of that at the same time.
-SELECT pgstac.delete_collection(%(collection_id)s);
+SELECT dagapp.delete_collection(%(collection_id)s);

@@ -230,6 +230,20 @@ BEGIN
     END IF;
 END $$;
 
+-- Delete a collection that has no items. pgstac's own function runs as its administrator, whom the triggers do not ask.
+CREATE OR REPLACE FUNCTION dagapp.delete_collection(wanted text) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM dagapp.require_collections(ARRAY[wanted]);
+    IF EXISTS (SELECT FROM pgstac.items WHERE collection = wanted) THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'GR001',
+            MESSAGE = format('The collection %L still has items and is not deleted.', left(wanted, 200)),
+            HINT = 'Delete its items first.';
+    END IF;
+    PERFORM pgstac.delete_collection(wanted);
+END $$;
+
 CREATE OR REPLACE FUNCTION dagapp.check_written_items() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -272,6 +286,7 @@ END $$;
 GRANT EXECUTE ON FUNCTION dagapp.require_outputs(text, text, text[]), dagapp.promote_table(text, text),
                           dagapp.hash_table(text, text), dagapp.fault_of_table(text, text, bigint)
 TO graticule_worker, graticule_orchestrator;
+GRANT EXECUTE ON FUNCTION dagapp.delete_collection(text) TO graticule_worker;
 
 RESET ROLE;
 

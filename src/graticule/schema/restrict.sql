@@ -62,9 +62,12 @@ BEGIN
             EXECUTE format('REVOKE TEMPORARY ON DATABASE %I FROM %I', current_database(), role_name);
         END IF;
     END LOOP;
-    -- A collection without items goes when its last version is unpublished, which takes a worker with a database.
-    IF NOT has_function_privilege('graticule_worker', 'pgstac.delete_collection(text)', 'EXECUTE') THEN
-        GRANT EXECUTE ON FUNCTION pgstac.delete_collection(text) TO graticule_worker;
+    -- Workers delete empty collections by dagapp.delete_collection (outputs.sql), which asks whose they are.
+    IF NOT has_function_privilege('graticule_owner', 'pgstac.delete_collection(text)', 'EXECUTE') THEN
+        GRANT EXECUTE ON FUNCTION pgstac.delete_collection(text) TO graticule_owner;
+    END IF;
+    IF has_function_privilege('graticule_worker', 'pgstac.delete_collection(text)', 'EXECUTE') THEN
+        REVOKE EXECUTE ON FUNCTION pgstac.delete_collection(text) FROM graticule_worker;
     END IF;
 END $$;
 

@@ -101,7 +101,7 @@ CREATE TRIGGER count_processing_only BEFORE UPDATE OF job_count ON dagapp.asset_
 
 -- A version takes over the outputs that its job was told to make, and no others: a workflow whose result names something
 -- else, such as what another asset or a hand-made job has made, fails the version. Its outputs stay as they were.
-CREATE OR REPLACE FUNCTION dagapp.refuse_foreign_outputs() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION dagapp.admit_own_outputs() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     result dagapp.asset_versions := NEW;
     inputs jsonb := (SELECT input_params FROM dagapp.dag_jobs WHERE job_id = NEW.current_job_id);
@@ -139,8 +139,9 @@ BEGIN
     RETURN NEW;
 END $$;
 
-DROP TRIGGER IF EXISTS refuse_foreign_outputs ON dagapp.asset_versions;
-CREATE TRIGGER refuse_foreign_outputs BEFORE UPDATE OF processing_state ON dagapp.asset_versions
+-- Triggers fire in the order of their names: this one before serving's, which renames the item of what comes into service.
+DROP TRIGGER IF EXISTS admit_own_outputs ON dagapp.asset_versions;
+CREATE TRIGGER admit_own_outputs BEFORE UPDATE OF processing_state ON dagapp.asset_versions
     FOR EACH ROW
     WHEN (NEW.processing_state = 'completed' AND OLD.processing_state <> 'completed')
-    EXECUTE FUNCTION dagapp.refuse_foreign_outputs();
+    EXECUTE FUNCTION dagapp.admit_own_outputs();

@@ -269,6 +269,31 @@ def test_the_catalog_refuses_items_and_collections_of_an_asset_from_others(
         worker.execute("UPDATE pgstac.collections SET content = content WHERE id = %s", [COLLECTION])
 
 
+def _delete_collection(worker: psycopg.Connection[Any], named: JobId, collection: str) -> None:
+    worker.execute("SELECT set_config('graticule.job_id', %s, true)", [named])
+    worker.execute("SELECT dagapp.delete_collection(%s)", [collection])
+
+
+@pytest.mark.parametrize("named", [DIRECT, OUTDATED, EXPORT, ENDED])
+def test_only_a_job_of_its_asset_deletes_a_collection(worker: psycopg.Connection[Any], named: JobId) -> None:
+    with pytest.raises(psycopg.DatabaseError, match=f"{named} may not write the collection '{COLLECTION}'"):
+        _delete_collection(worker, named, COLLECTION)
+    worker.rollback()
+    with pytest.raises(InsufficientPrivilege):
+        worker.execute("SELECT pgstac.delete_collection(%s)", [COLLECTION])
+
+
+def test_a_collection_is_deleted_when_it_is_empty(worker: psycopg.Connection[Any]) -> None:
+    worker.execute("SELECT set_config('graticule.job_id', %s, true)", [UNPUBLISH])
+    worker.execute(INSERT_ITEM, ["i", COLLECTION])
+    with pytest.raises(psycopg.DatabaseError, match="still has items"), worker.transaction():
+        _delete_collection(worker, UNPUBLISH, COLLECTION)
+    worker.execute("DELETE FROM pgstac.items WHERE collection = %s AND id = 'i'", [COLLECTION])
+    _delete_collection(worker, UNPUBLISH, COLLECTION)
+    query: LiteralString = "SELECT count(*) FROM pgstac.collections WHERE id = %s"
+    assert worker.execute(query, [COLLECTION]).fetchone() == (0,)
+
+
 def test_a_process_of_an_older_release_writes_while_a_job_of_the_asset_is_at_work(
     outputs: TestDatabase, worker: psycopg.Connection[Any]
 ) -> None:

@@ -240,7 +240,7 @@ def test_a_worker_has_nothing_run_as_someone_else(ask: psycopg.Connection[TupleR
         "   AND has_table_privilege('graticule_worker', oid, 'TRIGGER, TRUNCATE, REFERENCES')"
     ).fetchall()
     assert triggers == []
-    assert _definers(ask, DatabaseRole.WORKER) == {"pgstac.check_partition", "pgstac.delete_collection"}
+    assert _definers(ask, DatabaseRole.WORKER) == {"pgstac.check_partition"}
     assert _definers(ask, DatabaseRole.ORCHESTRATOR) == {"pgstac.check_partition"}
     paths = ask.execute(
         "SELECT setting FROM pg_db_role_setting, unnest(setconfig) AS setting WHERE setting LIKE 'search_path=%geo%'"

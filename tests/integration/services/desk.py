@@ -13,8 +13,8 @@ from uuid import UUID
 from tests.integration.services.engine import Bench, Shelf, flow
 from tests.sources import put_source_of
 
-from graticule.core.errors import Refused
 from graticule.core.asset_names import asset_id_of
+from graticule.core.errors import Refused
 from graticule.core.exchange import (
     Approval,
     AssetChange,

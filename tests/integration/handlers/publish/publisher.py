@@ -54,6 +54,7 @@ class Publisher:
         self.admin, self.database, self.folder = admin, database, folder
         self.storage: LocalStorage = LocalStorage(folder)
         self.asset_id, self.dataset = uuid4().hex, "roads_dem"
+        self.item_id = "roads-v{ordinal}-r{revision}-{asset}"
         self.signals = Signals()
         self.told: list[dict[str, Any]] = []
         self.on_progress: Callable[[dict[str, Any]], None] = self.told.append
@@ -152,7 +153,7 @@ class Publisher:
     async def _registered(
         self, files: Mapping[str, bytes], product: dict[str, Any], ordinal: int, revision: int
     ) -> dict[str, Any]:
-        item_id = f"roads-v{ordinal}-r{revision}-{self.asset_id[:8]}"
+        item_id = self.item_id.format(asset=self.asset_id[:8], ordinal=ordinal, revision=revision)
         prefix = f"{self.prefix(ordinal)}/r{revision}"
         ids = {"stac_item_id": item_id, "stac_collection_id": self.collection}
         job_id = self.job("process", ordinal, blob_prefix=prefix, **ids)

@@ -12,6 +12,7 @@ from tests.integration.handlers.publish.publisher import Publisher, output
 from tests.integration.services.desk import RITA, WORK, Desk
 from tests.integration.services.engine import Bench, Shelf, flow
 
+from graticule.core.exchange import SubmissionReceipt
 from graticule.core.ids import JobId
 from graticule.core.models.engine import JobPurpose
 from graticule.core.states import JobStatus
@@ -46,7 +47,10 @@ class Platform(Desk):
 
     async def made(self, content: bytes, label: str = "V1", **more: Any) -> None:
         """Process a submission: its file is where the platform wants it, and in the catalogue."""
-        receipt = await self.submit(label, **more)
+        await self.carried_out(await self.submit(label, **more), content)
+
+    async def carried_out(self, receipt: SubmissionReceipt, content: bytes) -> None:
+        """Process a revision."""
         publisher, prefix = self.publisher, (await self.bench.job(_known(receipt.job_id))).input_params["blob_prefix"]
         publisher.asset_id, publisher.dataset = receipt.asset_id, str(prefix).split("/")[1]
         publisher.processing = receipt.job_id
@@ -108,6 +112,17 @@ async def test_a_version_becomes_public_is_renewed_and_withdrawn(platform: Platf
     assert (await platform.worked(JobPurpose.UNPUBLISH))["removed"] == {"blobs": 1, "tables": 0, "items": 4}
     assert await publisher.blobs() == {}
     assert len(await publisher.blobs("silver")) == 3
+
+
+async def test_a_reprocessed_revision_of_the_same_content_takes_the_place_of_its_item(platform: Platform) -> None:
+    platform.publisher.item_id = "roads-{asset}-v{ordinal}-r{revision}"
+    await platform.made(b"one")
+    asset_id = platform.publisher.asset_id
+    await platform.approve(asset_id)
+    await platform.carried_out(await platform.reprocess(asset_id), b"one")
+    version = await platform.version(asset_id)
+    assert (version.processing_state, version.approved_revision) == ("completed", 2), version.last_error
+    assert str(version.stac_item_id).endswith("-v0")
 
 
 async def test_only_the_decision_s_own_job_publishes(platform: Platform) -> None:
