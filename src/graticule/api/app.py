@@ -47,6 +47,7 @@ from graticule.services.platforms import PlatformService
 from graticule.services.presence import PresenceService
 from graticule.services.publishing import PublishingJobs
 from graticule.services.results import ResultIntake
+from graticule.services.reviewed_files import ReviewedFiles
 from graticule.services.reviews import ReviewService
 from graticule.services.service_addresses import ServiceAddresses
 from graticule.services.service_tokens import ServiceTokens
@@ -159,6 +160,7 @@ def _add_services(app: FastAPI, settings: Settings, database_url: str) -> None:
     app.state.assets = AssetReader(database)
     checks = SubmissionChecks(database, storage_of(settings))
     app.state.submissions = SubmissionService(database, engine.jobs, engine.workflows, checks)
-    app.state.reviews = ReviewService(database, PublishingJobs(engine.jobs, engine.workflows))
+    files = ReviewedFiles(database, storage_of(settings))
+    app.state.reviews = ReviewService(database, PublishingJobs(engine.jobs, engine.workflows), files)
     listener = Listener(database_url, ROLE, [EVENTS], name="graticule-orchestrator-events")
     app.state.events = EventStream(database, listener)

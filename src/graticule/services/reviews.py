@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from graticule.core.exchange import (
     Approval,
@@ -27,6 +27,7 @@ from graticule.repositories.database import Database
 from graticule.services import layer_catalog
 from graticule.services.asset_changes import AFTER_FAILURE, UNDER_WAY, AssetUnderChange, changing
 from graticule.services.publishing import PublishingJobs
+from graticule.services.reviewed_files import ReviewedFiles
 from graticule.services.reviewed_revisions import RevisionAtIssue, resolve_named_revision
 
 MAX_BYTES_HASHED: Final = 128 * 1024 * 1024  # of a table while a reviewer waits; the export looks at every one
@@ -44,24 +45,19 @@ class _Cleared:
 class ReviewService:
     """Decides for one asset at a time, each decision in one transaction."""
 
-    def __init__(self, database: Database, publishing: PublishingJobs) -> None:
+    def __init__(self, database: Database, publishing: PublishingJobs, files: ReviewedFiles) -> None:
         self._database = database
         self._publishing = publishing
+        self._files = files
 
     async def approve(self, asset_id: AssetId, asked: Approval, caller: Caller) -> AssetChange:
         """Open access to a version that was processed; on an approved one, only the clearance changes."""
-        async with changing(self._database, asset_id, caller, asked.expected_version) as change:
-            change.require_live()
-            asked = await resolve_named_revision(change, asked)
-            version = change.chosen(asked.version_ordinal, _list_pending(change), change.in_service)
+        expected_version = await self._require_intact_files(asset_id, asked, caller)
+        async with changing(self._database, asset_id, caller, expected_version) as change:
+            asked, version = await _choose_for_approval(change, asked)
             if version.approval_state is ApprovalState.APPROVED:
-                await _require_served(change, asked, version)
                 return await self._clear(change, asked, version)
-            at_issue = RevisionAtIssue.newest(version)
-            at_issue.check(change, asked)
-            _require_reviewable(change, version)
-            at_issue.require(change, asked)
-            await _require_intact(change, version)
+            await _require_intact_table(change, version)
             now = self._database.now()
             before, cleared = change.asset.clearance_state, _cleared(change, asked.clearance_level, caller, now)
             version = change.written(await AssetVersionRepository(change.connection).approve(version, caller.name, now))
@@ -78,6 +74,19 @@ class ReviewService:
             )
             job_id = await self._follow_clearance(change, before, version, now)
             return _answer(change, version, warning=cleared.warning, job_id=job_id)
+
+    async def _require_intact_files(self, asset_id: AssetId, asked: Approval, caller: Caller) -> int:
+        """Refuse to approve other files than were made, and return the `version` of the asset that was looked at.
+
+        Storage may be slow, so the asset is not locked meanwhile: the decision is refused if it has changed since.
+        """
+        async with changing(self._database, asset_id, caller, asked.expected_version) as change:
+            _, version = await _choose_for_approval(change, asked)
+        if version.approval_state is not ApprovalState.APPROVED:
+            fault = await self._files.find_fault(change.asset, version)
+            if fault is not None:
+                _refuse_outputs(change, f"Version {version.version_ordinal} cannot be approved: {fault}.")
+        return change.asset.version
 
     async def reject(self, asset_id: AssetId, asked: Rejection, caller: Caller) -> AssetChange:
         """Refuse a version that awaits a decision."""
@@ -232,6 +241,21 @@ def _list_pending(change: AssetUnderChange) -> list[AssetVersion]:
     return [each for each in change.live if each.approval_state is ApprovalState.PENDING_REVIEW]
 
 
+async def _choose_for_approval(change: AssetUnderChange, asked: Approval) -> tuple[Approval, AssetVersion]:
+    """Return the version that is meant, once it is known that it may be approved, or cleared if it is approved."""
+    change.require_live()
+    asked = await resolve_named_revision(change, asked)
+    version = change.chosen(asked.version_ordinal, _list_pending(change), change.in_service)
+    if version.approval_state is ApprovalState.APPROVED:
+        await _require_served(change, asked, version)
+        return asked, version
+    at_issue = RevisionAtIssue.newest(version)
+    at_issue.check(change, asked)
+    _require_reviewable(change, version)
+    at_issue.require(change, asked)
+    return asked, version
+
+
 async def _require_served(change: AssetUnderChange, asked: Decision, version: AssetVersion) -> None:
     """Refuse a decision on what is in service that is about another revision, or leaves open about which."""
     at_issue = await RevisionAtIssue.in_service(change, version)
@@ -244,14 +268,20 @@ def _other_reviewer(asked: Decision, caller: Caller) -> str | None:
     return None if asked.reviewer == caller.name else asked.reviewer
 
 
-async def _require_intact(change: AssetUnderChange, version: AssetVersion) -> None:
+async def _require_intact_table(change: AssetUnderChange, version: AssetVersion) -> None:
     """Refuse to open access to another table than the one that the job of this revision made."""
     if version.table_name is None or version.current_job_id is None:
         return
     versions = AssetVersionRepository(change.connection)
     if fault := await versions.fault_of_table(version, MAX_BYTES_HASHED):
-        message = f"The table {version.table_name!r} of version {version.version_ordinal} cannot be approved: {fault}."
-        change.refuse(Refusal.OUTPUTS_CHANGED, message, "Have the version processed again: POST …/reprocess.")
+        _refuse_outputs(
+            change,
+            f"The table {version.table_name!r} of version {version.version_ordinal} cannot be approved: {fault}.",
+        )
+
+
+def _refuse_outputs(change: AssetUnderChange, message: str) -> NoReturn:
+    change.refuse(Refusal.OUTPUTS_CHANGED, message, "Have the version processed again: POST …/reprocess.")
 
 
 def _require_reviewable(change: AssetUnderChange, version: AssetVersion) -> None:

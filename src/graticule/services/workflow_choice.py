@@ -119,6 +119,11 @@ def publishing_inputs(
     return {name: value for name, value in ours.items() if name in graph.inputs and value is not None}
 
 
+def blob_prefix_of(asset: GeospatialAsset, version: AssetVersion) -> str:
+    """Return the prefix below which the newest revision of a version has its files."""
+    return _names(asset, version.version_label, version.version_ordinal, version.revision).blob_prefix
+
+
 def _names(asset: GeospatialAsset, label: str, ordinal: int, revision: int) -> OutputNames:
     return output_names(
         PlatformId(asset.platform_id),

@@ -67,6 +67,7 @@ def _rows(ask: psycopg.Connection[Any], collection_id: str) -> list[Any]:
     collections = "SELECT content, base_item FROM pgstac.collections WHERE id = %s"
     items = (
         "SELECT id, geometry, datetime, end_datetime, content #- '{properties,updated}' #- '{pgstac:base_item}'"
+        "       #- '{properties,graticule:files_etag}'"
         " FROM pgstac.items WHERE collection = %s ORDER BY id"
     )
     found = [ask.execute(query.encode(), [collection_id]).fetchall() for query in (collections, items)]

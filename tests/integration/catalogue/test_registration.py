@@ -15,6 +15,7 @@ from tests.unit.handlers.stac.valid import assert_valid
 
 from graticule.core.errors import Unavailable
 from graticule.core.table import DatabaseRole
+from graticule.handlers.outputs.integrity import FILES_ETAG
 from graticule.handlers.outputs.staging import Promotion, begin, move_outputs, staged_sizes
 from graticule.handlers.raster.catalogue import stac_ensure_collection, stac_register_item, stac_register_items
 from graticule.handlers.result import HandlerResult
@@ -170,6 +171,7 @@ async def test_a_second_run_changes_nothing_but_when_it_was_written(
         found.append(await _found(database, collection_id))
     (first, collection), (second, same_collection) = found
     assert first["properties"].pop("updated") < second["properties"].pop("updated")
+    assert first["properties"].pop(FILES_ETAG) != second["properties"].pop(FILES_ETAG), "the file was written again"
     assert first == second
     assert collection == same_collection
     assert await _blobs(storage) == [f"{FINAL}/cogs/scene.tif"]

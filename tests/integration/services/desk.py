@@ -39,6 +39,7 @@ from graticule.repositories.assets import AssetRepository, AssetRevisionReposito
 from graticule.repositories.database import Database
 from graticule.repositories.requests import RequestRepository
 from graticule.services.publishing import CopyRenewal, PublishingJobs
+from graticule.services.reviewed_files import ReviewedFiles
 from graticule.services.reviews import ReviewService
 from graticule.services.submission_checks import SubmissionChecks
 from graticule.services.submissions import SubmissionService
@@ -128,7 +129,7 @@ class Desk:
         checks = SubmissionChecks(pool, LocalStorage(self.sources))
         self.submissions = SubmissionService(pool, self.bench.jobs, shelf, checks)
         publishing = PublishingJobs(self.bench.jobs, shelf)
-        self.reviews = ReviewService(pool, publishing)
+        self.reviews = ReviewService(pool, publishing, ReviewedFiles(pool, self.bench.storage))
         self.renewal = CopyRenewal(pool, publishing)
 
     # What callers do
@@ -214,6 +215,7 @@ class Desk:
         """Complete the processing of a revision, with the outputs that its job was told to make."""
         names = await self.names(receipt)
         output = {"content_hash": content * 64, "blob_path": f"silver/{names['blob_prefix']}/cog.tif"}
+        await self.bench.storage.put(output["blob_path"], content.encode())
         await self.finish(receipt.job_id, {**output, "stac_item_id": names["stac_item_id"], **more})
 
     async def names(self, receipt: SubmissionReceipt) -> dict[str, Any]:

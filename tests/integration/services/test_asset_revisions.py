@@ -1,17 +1,26 @@
 """What a new revision, a decision and a removal mean for what is in service: rule by rule."""
 
+import asyncio
 import contextlib
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.integration.services.desk import RITA, Desk, code_of, cog
+from tests.integration.services.engine import Shelf
 
-from graticule.core.errors import NotFound, Refused
+from graticule.core.errors import NotFound, Refused, Unavailable
 from graticule.core.models.engine import JobPurpose
 from graticule.core.models.platform import AssetVersion
 from graticule.core.states import ApprovalState, ClearanceState, JobStatus, ProcessingState
+from graticule.services.publishing import PublishingJobs
+from graticule.services.reviewed_files import ReviewedFiles
+from graticule.services.reviews import ReviewService
+from graticule.storage.local import LocalStorage
+from graticule.storage.protocol import BlobInfo
 
 NEVER = datetime.max.replace(tzinfo=UTC)
 PENDING, APPROVED, REJECTED = ApprovalState.PENDING_REVIEW, ApprovalState.APPROVED, ApprovalState.REJECTED
@@ -129,6 +138,56 @@ async def test_a_table_that_is_gone_is_not_approved(desk: Desk) -> None:
     assert approval(await desk.version(receipt.asset_id)) == (PENDING, None)
 
 
+async def test_a_file_that_is_gone_is_not_approved(desk: Desk) -> None:
+    receipt = await desk.submit()
+    await desk.process(receipt)
+    await desk.bench.storage.delete(cog(0, 1))
+    before = await desk.asset(receipt.asset_id)
+    with pytest.raises(Refused, match="is missing") as refused:
+        await desk.approve(receipt.asset_id)
+    assert code_of(refused.value) == "outputs_changed"
+    assert approval(await desk.version(receipt.asset_id)) == (PENDING, None)
+    assert await desk.asset(receipt.asset_id) == before
+
+
+class SlowStorage(LocalStorage):
+    """A storage that does not answer."""
+
+    async def list(self, prefix: str) -> AsyncIterator[BlobInfo]:
+        await asyncio.Event().wait()
+        yield BlobInfo(prefix, 0, "", NEVER)
+
+
+async def test_nothing_is_decided_while_the_storage_does_not_answer(desk: Desk, tmp_path: Path) -> None:
+    receipt = await desk.submit()
+    await desk.process(receipt)
+    publishing = PublishingJobs(desk.bench.jobs, Shelf())  # type: ignore[arg-type]
+    files = ReviewedFiles(desk.pool, SlowStorage(tmp_path), seconds=0.1)
+    reviews, desk.reviews = desk.reviews, ReviewService(desk.pool, publishing, files)
+    with pytest.raises(Unavailable, match="Nothing was decided"):
+        await desk.approve(receipt.asset_id)
+    desk.reviews = reviews
+    assert approval(await desk.version(receipt.asset_id)) == (PENDING, None)
+    await desk.approve(receipt.asset_id)
+
+
+async def test_an_approval_counts_only_for_the_files_that_were_looked_at(desk: Desk) -> None:
+    receipt = await desk.submit()
+    await desk.process(receipt)
+    find_fault = desk.reviews._files.find_fault
+
+    async def find_and_reprocess(*args: Any) -> str | None:
+        found = await find_fault(*args)
+        await desk.process(await desk.reprocess(receipt.asset_id), "b")
+        return found
+
+    desk.reviews._files.find_fault = find_and_reprocess  # type: ignore[method-assign]
+    with pytest.raises(Refused) as refused:
+        await desk.approve(receipt.asset_id)
+    assert code_of(refused.value) == "stale_version"
+    assert approval(await desk.version(receipt.asset_id)) == (PENDING, None)
+
+
 # Reprocess
 
 
@@ -168,6 +227,7 @@ async def test_a_reprocessing_of_the_same_source_repeats_what_was_asked(desk: De
 # A content hash that nobody told cannot be unchanged.
 async def test_a_reprocessing_without_a_content_hash_does_not_keep_the_approval(desk: Desk) -> None:
     receipt = await desk.submit()
+    await desk.bench.storage.put(cog(0, 1), b"a")
     await desk.finish(receipt.job_id, {"blob_path": cog(0, 1)})
     await desk.approve(receipt.asset_id)
     await desk.finish((await desk.reprocess(receipt.asset_id)).job_id, {"blob_path": cog(0, 2)})

@@ -9,11 +9,13 @@ from typing import ClassVar
 from graticule.core.errors import GraticuleError, InvalidInput, NotFound
 from graticule.handlers.catalogue import Check, PrefixHold, catalogue_of
 from graticule.handlers.context import HandlerContext
+from graticule.handlers.outputs.integrity import FILES_ETAG, TILES_HASH, hash_etags
 from graticule.handlers.outputs.settling import settle
 from graticule.handlers.outputs.staging import (
     Promotion,
     begin,
     checked_prefix,
+    final_path,
     move_outputs,
     promoted_sizes,
     promotion_of,
@@ -57,6 +59,11 @@ class Registration(ABC):
     @abstractmethod
     def item(self, stored: Mapping[str, Stored], times: Times) -> Document:
         """Give the item, with the blobs as they are stored now."""
+
+    @property
+    def tiles_hash(self) -> str | None:
+        """The hash of all tiles together, when the output is a mosaic of them."""
+        return None
 
     @property
     def check(self) -> Check | None:
@@ -138,9 +145,19 @@ class Registration(ABC):
         stored = {path: await self._stored(path, checksum) for path, checksum in self.blobs.items()}
         times = times_of(given.datetime or self.dated, present, hold.now)
         item = await asyncio.to_thread(self.item, stored, times)
+        item["properties"] |= await self._file_hashes()
         wanted = wanted_collection(given.stac_collection_id, given.collection, given.platform_id, self.holds)
         await hold.write(wanted, item, self.check)
         return item
+
+    async def _file_hashes(self) -> dict[str, str]:
+        """Return what tells later whether the files are still these; what they supersede is still beside them."""
+        storage, prefix = self._ctx.storage, self._given.blob_prefix
+        own = {final_path(storage, prefix, name) for name in self.files}
+        if not own:
+            return {}
+        etags = hash_etags([blob async for blob in storage.list(final_path(storage, prefix, "")) if blob.path in own])
+        return {FILES_ETAG: etags} | ({} if self.tiles_hash is None else {TILES_HASH: self.tiles_hash})
 
     async def _stored(self, path: str, checksum: str | None) -> Stored:
         return Stored(path, (await self._ctx.storage.stat(path)).size, checksum)

@@ -21,7 +21,6 @@ from graticule.storage.protocol import BlobInfo, Storage
 
 AT_ONCE: Final = 4
 SAVE_SECONDS: Final = 5.0
-_MULTIHASH: Final = "1220"
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,17 +234,6 @@ class Copying:
         if first:
             etags = [self._etags[blob.path] for blob in first]
             await self._notes.put("copied", {"count": len(first), "mark": _marked(first, etags)})
-
-
-def stated_checksums(item: Mapping[str, Any] | None) -> dict[str, str]:
-    """Give the SHA-256 of those files of which an item states one."""
-    assets = item["assets"].values() if item else ()
-    stated = {asset["href"]: str(asset.get("file:checksum", "")) for asset in assets}
-    return {
-        path: checksum.removeprefix(_MULTIHASH)
-        for path, checksum in stated.items()
-        if checksum.startswith(_MULTIHASH) and len(checksum) == len(_MULTIHASH) + 64
-    }
 
 
 def _check(path: str, digest: str, checksums: Mapping[str, str]) -> None:

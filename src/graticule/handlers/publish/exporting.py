@@ -11,7 +11,8 @@ from graticule.core.errors import GraticuleError, InvalidInput, NotFound, Unavai
 from graticule.core.models.engine import JobPurpose
 from graticule.handlers.answers import answering_async
 from graticule.handlers.context import HandlerContext
-from graticule.handlers.publish.copying import Copying, Notes, Zones, stated_checksums
+from graticule.handlers.outputs.integrity import RevisionFiles, find_fault
+from graticule.handlers.publish.copying import Copying, Notes, Zones
 from graticule.handlers.publish.data_factory import DataFactory, opened_factory
 from graticule.handlers.publish.documents import Copied, Document, public_collection, public_item
 from graticule.handlers.publish.factory_runs import FactoryRuns
@@ -91,10 +92,14 @@ class _Export:
         """Let all blobs of the revision be where the public reads."""
         if self._given.blob_path is None:
             return {}
+        files = RevisionFiles(self._zones.source, self._given.blob_path, item)
+        await self._require_unchanged(files)
+        copies = await self._copied(Copying(self._ctx, self._zones, self._pace, self._notes, files.checksums))
+        await self._require_unchanged(files)  # what has no checksum may have changed while the others were copied
+        return copies
+
+    async def _copied(self, copying: Copying) -> dict[str, Copied]:
         blobs = [blob async for blob in self._ctx.storage.list(self._zones.source)]
-        if self._given.blob_path not in {blob.path for blob in blobs}:
-            raise NotFound(f"There is no blob {self._given.blob_path!r} to export.")
-        copying = Copying(self._ctx, self._zones, self._pace, self._notes, stated_checksums(item))
         if self._factory is None:
             return await copying.run(blobs)
         plain = [blob for blob in blobs if not self._zones.is_document(blob.path)]
@@ -106,6 +111,15 @@ class _Export:
             await runs.forget()
             raise
         return await copying.run([blob for blob in blobs if blob not in plain])
+
+    async def _require_unchanged(self, files: RevisionFiles) -> None:
+        """Refuse files that were changed since they were cataloged; the copying itself looks at checksums."""
+        fault = await self._pace.while_wanted(find_fault(self._ctx.storage, files, max_bytes_hashed=0))
+        if fault is not None:
+            raise InvalidInput(
+                f"The files cannot be published: {fault}.",
+                hint="Revoke the version, or reprocess it and approve the new revision.",
+            )
 
     async def _written(self, hold: PublicationHold, item: Document | None, copies: Mapping[str, Copied]) -> int:
         """Copy the table and catalogue the copies, and let older ones go, in the hold's own transaction."""

@@ -86,6 +86,11 @@ class RasterRegistration(Registration):
         return {self._raster.product.path: self._raster.product.checksum}
 
     @property
+    def tiles_hash(self) -> str | None:
+        """The hash of all tiles together, when the output is a mosaic of them."""
+        return self._raster.product.output_hash if self._raster.product.is_mosaic else None
+
+    @property
     def dated(self) -> datetime | None:
         """When the picture was taken, if the file says so."""
         return self._raster.source.acquired_at

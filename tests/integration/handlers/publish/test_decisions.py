@@ -19,6 +19,7 @@ from graticule.core.states import JobStatus
 from graticule.core.table import DatabaseRole
 from graticule.repositories.database import Database
 from graticule.services.publishing import PublishingJobs
+from graticule.services.reviewed_files import ReviewedFiles
 from graticule.services.reviews import ReviewService
 from graticule.services.submission_checks import SubmissionChecks
 from graticule.services.submissions import SubmissionService
@@ -43,7 +44,9 @@ class Platform(Desk):
         self.sources = publisher.folder / "sources"
         checks = SubmissionChecks(pool, LocalStorage(self.sources))
         self.submissions = SubmissionService(pool, self.bench.jobs, shelf, checks)
-        self.reviews = ReviewService(pool, PublishingJobs(self.bench.jobs, shelf))
+        self.reviews = ReviewService(
+            pool, PublishingJobs(self.bench.jobs, shelf), ReviewedFiles(pool, publisher.storage)
+        )
 
     async def made(self, content: bytes, label: str = "V1", **more: Any) -> None:
         """Process a submission: its file is where the platform wants it, and in the catalogue."""
