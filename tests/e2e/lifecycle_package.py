@@ -73,10 +73,12 @@ async def convert(ctx: HandlerContext) -> HandlerResult:
             await asyncio.sleep(0.02)
     except FileNotFoundError:
         return HandlerResult.failure("The file is not in its container.", retryable=False)
+    path = f"silver/{ctx.params['blob_prefix']}/cog.tif"
+    await ctx.storage.put(path, content)
     return HandlerResult.success(
         {
             "content_hash": hashlib.sha256(content).hexdigest(),
-            "blob_path": f"silver/{ctx.params['blob_prefix']}/cog.tif",
+            "blob_path": path,
             "bbox": [5.5, 45.5, 10.5, 47.5],
         }
     )

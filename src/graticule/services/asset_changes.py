@@ -137,19 +137,34 @@ async def changing(
 ) -> AsyncIterator[AssetUnderChange]:
     """Lock an asset that the caller may see; refuse when someone else changed it since the caller, or we, saw it."""
     async with database.transaction(commit) as connection:
-        assets = AssetRepository(connection)
-        seen = await assets.find(asset_id=asset_id)
-        if seen is None or not caller.sees(seen.platform_id):
-            raise no_such_asset(asset_id)
-        await assets.lock(asset_id)
-        change = await loaded(connection, asset_id, caller)
-        if change.asset.version != (expected_version or seen.version):
-            change.refuse(
-                Refusal.STALE_VERSION,
-                f"The asset was changed by someone else: it is at version {change.asset.version} now.",
-                "Look at how it stands now, and repeat the change if it is still wanted.",
-            )
-        yield change
+        yield await _locked(connection, asset_id, caller, expected_version)
+
+
+@asynccontextmanager
+async def rehearsal(
+    database: Database, asset_id: AssetId, caller: Caller, expected_version: int | None = None
+) -> AsyncIterator[AssetUnderChange]:
+    """Lock an asset as `changing` does, to find out whether a change would be refused; nothing is written."""
+    async with database.connection() as connection, connection.transaction(force_rollback=True):
+        yield await _locked(connection, asset_id, caller, expected_version)
+
+
+async def _locked(
+    connection: Connection, asset_id: AssetId, caller: Caller, expected_version: int | None
+) -> AssetUnderChange:
+    assets = AssetRepository(connection)
+    seen = await assets.find(asset_id=asset_id)
+    if seen is None or not caller.sees(seen.platform_id):
+        raise no_such_asset(asset_id)
+    await assets.lock(asset_id)
+    change = await loaded(connection, asset_id, caller)
+    if change.asset.version != (expected_version or seen.version):
+        change.refuse(
+            Refusal.STALE_VERSION,
+            f"The asset was changed by someone else: it is at version {change.asset.version} now.",
+            "Look at how it stands now, and repeat the change if it is still wanted.",
+        )
+    return change
 
 
 async def loaded(connection: Connection, asset_id: AssetId, caller: Caller) -> AssetUnderChange:

@@ -25,7 +25,7 @@ from graticule.core.states import CLEARANCE, ApprovalState, ClearanceState, Proc
 from graticule.repositories.assets import AssetVersionRepository
 from graticule.repositories.database import Database
 from graticule.services import layer_catalog
-from graticule.services.asset_changes import AFTER_FAILURE, UNDER_WAY, AssetUnderChange, changing
+from graticule.services.asset_changes import AFTER_FAILURE, UNDER_WAY, AssetUnderChange, changing, rehearsal
 from graticule.services.publishing import PublishingJobs
 from graticule.services.reviewed_files import ReviewedFiles
 from graticule.services.reviewed_revisions import RevisionAtIssue, resolve_named_revision
@@ -80,7 +80,7 @@ class ReviewService:
 
         Storage may be slow, so the asset is not locked meanwhile: the decision is refused if it has changed since.
         """
-        async with changing(self._database, asset_id, caller, asked.expected_version) as change:
+        async with rehearsal(self._database, asset_id, caller, asked.expected_version) as change:
             _, version = await _choose_for_approval(change, asked)
         if version.approval_state is not ApprovalState.APPROVED:
             fault = await self._files.find_fault(change.asset, version)

@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 from tests.integration.api.running import RunningApi
-from tests.sources import put_source_of
+from tests.sources import put_source, put_source_of
 
 WORKFLOW = """
 workflow_id: {name}
@@ -49,6 +49,7 @@ class Platform:
     async def processed(self, receipt: dict[str, Any], content: str = "a", **more: Any) -> None:
         task = await self.api.task(receipt["job_id"], "work")
         output = {"content_hash": content * 64, "blob_path": f"silver/{task.params['prefix']}/cog.tif", **more}
+        put_source(self.api.home / "storage", output["blob_path"])
         await self.api.report(task.task_id, output=output)
         await self.api.ended(receipt["job_id"])
 

@@ -15,8 +15,7 @@ async def submit_and_process(front: Front, **more: Any) -> Mapping[str, Any]:
     receipt = await front.submitted("operator", platform_id="ddh", **more)
     front.process(receipt["asset_id"])
     front.execute(
-        "UPDATE dagapp.asset_versions SET blob_path = 'r' || revision, output_hash = repeat(revision::text, 64)"
-        " WHERE asset_id = %s",
+        "UPDATE dagapp.asset_versions SET output_hash = repeat(revision::text, 64) WHERE asset_id = %s",
         receipt["asset_id"],
     )
     return dict(receipt)

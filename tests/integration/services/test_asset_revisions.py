@@ -181,7 +181,7 @@ async def test_an_approval_counts_only_for_the_files_that_were_looked_at(desk: D
         await desk.process(await desk.reprocess(receipt.asset_id), "b")
         return found
 
-    desk.reviews._files.find_fault = find_and_reprocess  # type: ignore[method-assign]
+    desk.reviews._files.find_fault = find_and_reprocess  # type: ignore[method-assign,assignment]
     with pytest.raises(Refused) as refused:
         await desk.approve(receipt.asset_id)
     assert code_of(refused.value) == "stale_version"
