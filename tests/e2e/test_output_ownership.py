@@ -4,6 +4,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pyogrio.raw
 import shapely
@@ -11,6 +12,7 @@ from tests.e2e.conftest import StartProcess
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import Up
 from tests.e2e.site import Site, opened_site
+from tests.rasters import make_raster
 
 REVIEWED, FOREIGN = 5, 20
 
@@ -32,6 +34,20 @@ def _version(site: Site, asset_id: str, **expected: Any) -> Any:
         return version if expected.items() <= version.items() else None
 
     return eventually(found, lambda: f"{expected}; {site.call('GET', f'/assets/{asset_id}/versions')}", 60)
+
+
+class Caller:
+    """Someone with a role of its own, at the gateway."""
+
+    def __init__(self, site: Site, role: str) -> None:
+        wanted = {"client_id": f"{role}-of-outputs", "display_name": role, "roles": [role]}
+        key = site.call("POST", "/clients", json=wanted)["key"]
+        self._url, self._headers = f"http://127.0.0.1:{site.up.port}", {"X-API-Key": key}
+
+    def post(self, path: str, status: int, **body: Any) -> Any:
+        answer = httpx.post(f"{self._url}{path}", json=body, headers=self._headers, timeout=30)
+        assert answer.status_code == status, answer.text
+        return answer.json()
 
 
 def _approved(site: Site) -> tuple[str, Any]:
@@ -64,3 +80,44 @@ def test_an_operators_job_cannot_change_what_was_approved(up: Up, tmp_path: Path
     public = start_process("serve", GRATICULE_HOME=str(up.home), GRATICULE_SERVE_AUDIENCE="external")
     items = f"/features/{asset_id}/collections/features/items?f=json"
     assert public.until_status(items, 200).json()["numberMatched"] == REVIEWED
+
+
+def _served(site: Site, version: dict[str, Any]) -> tuple[str, list[tuple[Any, ...]]]:
+    """Return what stands behind an approval: the hash of the file, and the item as the catalog has it."""
+    collection = version["stac_collection_id"]
+    items = site.up.query(f"SELECT id, content FROM pgstac.items WHERE collection = '{collection}' ORDER BY id")
+    return site.hash(version["blob_path"]), items
+
+
+def _raster_of(site: Site, name: str, height: int) -> dict[str, str]:
+    site.storage.put(f"bronze/{name}", make_raster(site.copies / "made.tif", "rgb", height=height).read_bytes())
+    return {"container_name": "bronze", "blob_name": name}
+
+
+def test_an_operators_raster_cannot_take_the_place_of_an_approved_one(up: Up, tmp_path: Path) -> None:
+    with opened_site(up, tmp_path) as site:
+        operator, reviewer = Caller(site, "operator"), Caller(site, "reviewer")
+        _raster_of(site, "ddh/ortho.tif", 260)
+        sent = {"container_name": "bronze", "file_name": "ddh/ortho.tif", "version_label": "1", "data_type": "raster"}
+        refs = {"dataset_id": "ortho", "resource_id": "ownership"}
+        receipt = operator.post("/api/platform/submit", 202, platform_id="ddh", platform_refs=refs, **sent)
+        asset_id = receipt["asset_id"]
+        version = _version(site, asset_id, processing_state="completed")
+        decision = {"asset_id": asset_id, "clearance_level": "ouo", "revision": 1}
+        operator.post("/api/platform/approve", 403, **decision)
+        original = site.storage.get(version["blob_path"])
+        site.storage.put(version["blob_path"], original[:-1] + bytes([original[-1] ^ 1]))
+        refused = reviewer.post("/api/platform/approve", 409, **decision)
+        assert (refused["code"], "was changed" in refused["detail"]) == ("outputs_changed", True)
+        site.storage.put(version["blob_path"], original)
+        reviewer.post("/api/platform/approve", 200, **decision)
+        before = _served(site, version)
+        prefix = version["blob_path"].split("/", 1)[1].rsplit("/cogs/")[0]
+        ids = {name: version[name] for name in ("stac_item_id", "stac_collection_id")}
+        foreign = _raster_of(site, "others/foreign.tif", 200)
+        for names in ({"blob_prefix": prefix}, ids, {"blob_prefix": prefix, **ids}):
+            asked = {"workflow_id": "raster_ingest", "input_params": {**foreign, **names}}
+            assert operator.post("/api/gateway/submit", 422, **asked)["code"] == "output_refused"
+        assert site.run("raster_ingest", **foreign)["blob_path"] != version["blob_path"]
+        assert _served(site, version) == before
+        assert _version(site, asset_id, approval_state="approved", revision=1)["output_hash"] == version["output_hash"]
