@@ -30,8 +30,9 @@ SUBMISSION = {
 
 
 @pytest.fixture(autouse=True)
-def _services_have_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRATICULE_SERVE_URL", SERVICES)
+    monkeypatch.setenv("GRATICULE_DEFAULT_CONTAINER", "bronze")
 
 
 async def submit(api: RunningApi, status: int = 201, **changes: Any) -> dict[str, Any]:
@@ -50,8 +51,11 @@ async def test_the_same_parameters_are_the_same_job(api: RunningApi) -> None:
     assert (again["job_id"], again["message_id"], again["created_at"]) == (
         *(first["job_id"], first["message_id"], first["created_at"]),
     )
+    assert (await submit(api, status=200, container_name=None))["job_id"] == first["job_id"]
+    named = await submit(api, band_names=["Red", "Green"])
+    assert (await submit(api, status=200, band_names={"1": "Red", "2": "Green"}))["job_id"] == named["job_id"]
     other = await submit(api, overlap=64)
-    assert other["job_id"] != first["job_id"]
+    assert len({job["job_id"] for job in (first, named, other)}) == 3
 
 
 @pytest.mark.parametrize("extract_first", [False, True])
