@@ -180,6 +180,7 @@ module silver 'storage.bicep' = {
     containerGrants: [
       { process: 'gateway', role: 'Storage Blob Data Reader', container: 'outputs' }
       { process: 'orchestrator', role: 'Storage Blob Data Contributor', container: 'outputs' }
+      { process: 'orchestrator', role: 'Storage Blob Data Reader', container: 'silver' }
       { process: 'serveInternal', role: 'Storage Blob Data Reader', container: 'silver' }
     ]
   }

@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
 from tests.conftest import TestDatabase
 
 from graticule.core.errors import Conflict, GraticuleError, PermissionDenied, SchemaOutdated
@@ -127,6 +128,16 @@ async def test_a_second_deployment_applies_nothing_and_records_nothing(shared_da
     assert (_privileges(shared_database), _seeds(shared_database)) == before
 
 
+def _guards(connection: psycopg.Connection[TupleRow]) -> list[TupleRow]:
+    """List our functions with their privileges, and the triggers that call them."""
+    return connection.execute(
+        "SELECT oid::regprocedure::text, coalesce(proacl::text, '') FROM pg_proc"
+        " WHERE pronamespace = 'dagapp'::regnamespace"
+        " UNION ALL SELECT tgrelid::regclass::text, tgname::text FROM pg_trigger"
+        " JOIN pg_proc ON pg_proc.oid = tgfoid WHERE pronamespace = 'dagapp'::regnamespace ORDER BY 1, 2"
+    ).fetchall()
+
+
 async def test_a_rebuild_is_refused_without_development_mode_and_without_the_right_name_and_else_begins_anew(
     database: TestDatabase,
 ) -> None:
@@ -143,12 +154,15 @@ async def test_a_rebuild_is_refused_without_development_mode_and_without_the_rig
                 with pytest.raises(Conflict, match="was not confirmed"):
                     await schema.rebuild(confirm=wrong, development=True)
             assert connection.execute(count).fetchone() == (1, "mine")
+            before = _guards(connection)
             report = await schema.rebuild(confirm=database.name, development=True)
             assert report.current
             assert connection.execute(count).fetchone() == (0, "ArcGIS")
             assert (await schema.status()).current
             views = "SELECT to_regclass('serving.states'), to_regclass('dagapp_compat.dag_node_states')"
             assert None not in (connection.execute(views).fetchone() or (None,))
+            assert ("pgstac.items", "graticule_insert") in before
+            assert _guards(connection) == before, "functions and triggers that check outputs, and who may call them"
 
 
 async def test_status_tells_an_empty_database_from_a_deployed_one(empty_databases: list[TestDatabase]) -> None:
