@@ -26,7 +26,7 @@ from uvicorn.server import ServerState
 from graticule.config import Settings
 from graticule.core.errors import Unavailable
 from graticule.http.forwarded import TrustedProxies
-from graticule.http.framing import StrictConnection
+from graticule.http.framing import MAX_HEAD_BYTES, StrictConnection
 from graticule.http.problems import ProblemResponse, problem_of
 from graticule.http.rate_limits import party_of
 from graticule.logs import get_logger
@@ -197,7 +197,7 @@ class BoundedProtocol(H11Protocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self.conn = StrictConnection(h11.SERVER, config.h11_max_incomplete_event_size or 64 * 1024)
+        self.conn = StrictConnection(h11.SERVER, MAX_HEAD_BYTES)
         self.table = server_state.table
         self.phase = Phase.HEAD
         self.deadline = math.inf

@@ -1,9 +1,11 @@
-"""Refuses requests whose end two servers could see at different places, also where h11 forgives them (RFC 9112)."""
+"""Refuses heads that two servers could read differently (RFC 9112) or that are too large, where h11 forgives them."""
 
 import re
 from typing import Final
 
 import h11
+
+MAX_HEAD_BYTES: Final = 64 * 1024
 
 _END_OF_HEAD: Final = re.compile(rb"\n\r?\n")
 _BARE_LINE_FEED: Final = re.compile(rb"(?<!\r)\n")
@@ -17,11 +19,13 @@ class StrictConnection(h11.Connection):
     """A server's connection that looks at the bytes of each head before h11 normalizes them."""
 
     def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
-        """Return the next event, or raise `RemoteProtocolError` for an ambiguous head."""
+        """Return the next event, or raise `RemoteProtocolError` for an ambiguous or too large head."""
         if self.their_state is h11.IDLE:
             received = self.trailing_data[0]
             end = _END_OF_HEAD.search(received)
             if end is not None:
+                if end.end() > MAX_HEAD_BYTES:  # h11 bounds only what it has to wait for
+                    raise h11.RemoteProtocolError(f"a head of more than {MAX_HEAD_BYTES} bytes")
                 ensure_unambiguous(received[: end.end()])
         return super().next_event()
 

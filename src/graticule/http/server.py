@@ -99,7 +99,6 @@ def _configuration(app: "_Lifespan", policy: ConnectionPolicy | None = None) -> 
         backlog=ACCEPTED_AT_ONCE,
         # Longer than the idle time of the usual load balancers: the side that reuses closes first.
         timeout_keep_alive=75,
-        h11_max_incomplete_event_size=64 * 1024,
         # A request on a connection that is kept alive must not inherit what an earlier one has bound.
         reset_contextvars=True,
     )

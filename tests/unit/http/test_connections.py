@@ -212,6 +212,15 @@ async def test_a_head_that_comes_byte_by_byte_gets_no_more_time() -> None:
             assert b"408 Request Timeout" in reading.result()
 
 
+@pytest.mark.parametrize(("size", "status"), [(60_000, b"200"), (70_000, b"400")])
+async def test_a_head_has_64_kib_at_most(size: int, status: bytes) -> None:
+    head = b"GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Long: " + b"x" * size + b"\r\n\r\n"
+    async with serving() as child:
+        with clients(child.port, head, 1) as (client,):
+            async with asyncio.timeout(20):
+                assert (await said_by_server(client)).startswith(b"HTTP/1.1 " + status)
+
+
 async def test_a_body_that_comes_byte_by_byte_gets_no_more_time() -> None:
     async with serving("body_seconds=1") as child:
         with clients(child.port, HALF_A_BODY, 1) as (client,):
