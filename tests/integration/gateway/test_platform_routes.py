@@ -72,6 +72,7 @@ async def test_a_file_in_a_container_of_ours_is_no_partners(front: Front, contai
 
 async def test_what_is_no_submission_is_refused(front: Front, subtests: pytest.Subtests) -> None:
     bodies: list[Any] = [[], "text", 7, None, {"platform_id": 7}, {"platform_id": "x" * 51}, {}]
+    bodies.append({**FLAT, "undeclared": 1})
     for body in bodies:
         with subtests.test(str(body)):
             problem_of(await front.ask("partner", "POST", "/api/platform/submit", json=body), 422)

@@ -240,9 +240,9 @@ async def test_a_pool_acts_as_its_role_in_utc_and_those_that_only_read_are_read_
             await connection.execute(
                 "SELECT current_user::text AS role, current_setting('timezone') AS timezone,"
                 " current_setting('default_transaction_read_only') AS read_only,"
-                " current_setting('application_name') AS name"
+                " current_setting('application_name') AS name, current_setting('statement_timeout') AS timeout"
             )
         ).fetchone()
     reading = {DatabaseRole.GATEWAY, DatabaseRole.SERVE_INTERNAL, DatabaseRole.SERVE_EXTERNAL}
-    read_only = "on" if role in reading else "off"
-    assert row == {"role": role.value, "timezone": "UTC", "read_only": read_only, "name": "a test"}
+    bounds = {"read_only": "on", "timeout": "10s"} if role in reading else {"read_only": "off", "timeout": "0"}
+    assert row == {"role": role.value, "timezone": "UTC", "name": "a test", **bounds}
