@@ -318,6 +318,11 @@ def test_the_lock_file_names_no_address() -> None:
     assert [line for line in lines if "://" in line or line.startswith("-")] == []
 
 
+def test_the_wheel_asks_for_ranges() -> None:
+    operators = {str(each): {bound.operator for bound in each.specifier} for each in asked_for()}
+    assert {name: found for name, found in operators.items() if not found or found & {"==", "==="}} == {}
+
+
 @pytest.mark.parametrize("requirement", asked_for(), ids=str)
 def test_the_lock_file_satisfies(requirement: Requirement) -> None:
     version, _ = pinned()[canonicalize_name(requirement.name)]

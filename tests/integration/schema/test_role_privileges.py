@@ -139,6 +139,14 @@ def test_no_process_may_make_schemas_or_become_another_role_and_workers_alone_ma
     assert ask.execute(f"{attributes} WHERE rolname = %s", [role]).fetchone() == (False,)
 
 
+@pytest.mark.parametrize("role", OTHERS)
+def test_the_views_for_earlier_monitoring_are_read_by_the_gateway_alone(
+    ask: psycopg.Connection[TupleRow], role: DatabaseRole
+) -> None:
+    query = "SELECT has_schema_privilege(%s, 'dagapp_compat', 'USAGE')"
+    assert ask.execute(query, [role]).fetchone() == (role is DatabaseRole.GATEWAY,)
+
+
 @pytest.mark.parametrize("role", READERS)
 def test_who_only_reads_may_write_to_no_relation_of_any_schema(
     ask: psycopg.Connection[TupleRow], role: DatabaseRole

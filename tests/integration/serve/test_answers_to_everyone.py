@@ -1,4 +1,4 @@
-"""What holds for all answers of the services: how they are tagged, what they show of the inside, how long they may take."""
+"""What holds for all answers of the services: their tags, what they show of the inside, how long they may take."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -15,11 +15,14 @@ async def test_a_decision_waits_until_the_outputs_that_were_checked_are_written(
 ) -> None:
     asset_id = (await desk.submit()).asset_id
     (job,) = await desk.jobs(asset_id)
-    async with Database(database.url(DatabaseRole.WORKER), DatabaseRole.WORKER, pool_size=1) as worker:
-        async with worker.connection() as connection, connection.transaction():
-            await require_outputs(connection, job.job_id, OutputKind.PREFIX, job.input_params["blob_prefix"])
-            deletion = asyncio.create_task(desk.delete(asset_id, 0))
-            await desk.until_waiting(1)
-            assert not deletion.done()
+    async with (
+        Database(database.url(DatabaseRole.WORKER), DatabaseRole.WORKER, pool_size=1) as worker,
+        worker.connection() as connection,
+        connection.transaction(),
+    ):
+        await require_outputs(connection, job.job_id, OutputKind.PREFIX, job.input_params["blob_prefix"])
+        deletion = asyncio.create_task(desk.delete(asset_id, 0))
+        await desk.until_waiting(1)
+        assert not deletion.done()
     await deletion
     assert (await desk.version(asset_id)).deleted_at is not None

@@ -14,10 +14,13 @@ from graticule.dag import inputs
 from graticule.dag.compiling import drafts, yaml_source
 from graticule.gateway.submissions import MOST_IN_A_BATCH
 from graticule.http.callers import MOST_BYTES_OF_STRANGERS
+from graticule.http.connections import MIN_BODY_RATE
+from graticule.http.framing import MAX_HEAD_BYTES
 from graticule.http.limits import DEFAULT_MAX_BODY_BYTES
 from graticule.http.paging import MOST_ITEMS
 from graticule.http.rate_limits import FAILURES_PER_MINUTE
 from graticule.services import service_tokens
+from graticule.services.reviews import MAX_BYTES_HASHED
 from graticule.storage.paths import LONGEST_PATH
 from graticule.worker import outcome, process_output
 
@@ -88,7 +91,23 @@ def test_the_limits_are_those_of_the_code() -> None:
         f": {body} bytes; of someone who is not known yet, {MOST_BYTES_OF_STRANGERS}"
     )
     assert told["a body at the orchestrator"] == f"{DEFAULT_MAX_BODY_BYTES // mebibyte} MiB"
-    assert f"{Settings().rate_limit_per_minute} a minute" in told["requests of a client"]
+    settings = Settings()
+    assert f"{settings.rate_limit_per_minute} a minute" in told["requests of a client"]
+    assert told["connections of a process"].startswith(
+        f"`GRATICULE_HTTP_MAX_CONNECTIONS`: {settings.http_max_connections}, and"
+        f" `GRATICULE_HTTP_MAX_CONNECTIONS_PER_ADDRESS`: {settings.http_max_connections_per_address} of one address"
+    )
+    assert told["the headers of a request"] == (
+        f"{MAX_HEAD_BYTES // 1024} KiB, in `GRATICULE_HTTP_HEAD_SECONDS`: {settings.http_head_seconds:g} s"
+    )
+    assert told["the time for a body"] == (
+        f"a pause of `GRATICULE_HTTP_BODY_SECONDS`: {settings.http_body_seconds:g} s, or"
+        f" {MIN_BODY_RATE // 1024} KiB per second for longer"
+    )
+    assert told["the priority of a partner's submission"] == (
+        f"`GRATICULE_PARTNER_MAX_PRIORITY`: {settings.partner_max_priority}"
+    )
+    assert f"up to {MAX_BYTES_HASHED // mebibyte} MB" in SECURITY
     assert told["wrong credentials of an address"] == f"{FAILURES_PER_MINUTE} a minute"
     assert told["a page of a list"] == f"{MOST_ITEMS} items"
     assert told["jobs in a batch"] == str(MOST_IN_A_BATCH)
@@ -102,4 +121,4 @@ def test_the_limits_are_those_of_the_code() -> None:
     assert told["what a child process prints"] == f"{process_output.MAX_BYTES_PER_TASK // 1024} KiB for each task"
     assert told["a name or path of a file"] == f"{LONGEST_PATH} characters"
     assert f"service token, {service_tokens.LIFE.seconds} s" in SECURITY
-    assert f"({Settings().session_minutes} minutes)" in SECURITY
+    assert f"({settings.session_minutes} minutes)" in SECURITY

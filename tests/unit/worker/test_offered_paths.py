@@ -13,6 +13,6 @@ from graticule.worker.app import create_worker
 def test_a_worker_offers_probes_and_metrics_alone(tmp_path: Path, url: str | None) -> None:
     app = create_worker(Settings(home=tmp_path, transport="servicebus"), url)
     offered = {route.path: route.methods for route in app.routes if isinstance(route, APIRoute)}
-    assert offered == dict.fromkeys(("/livez", "/readyz", "/health", "/metrics"), {"GET"})
+    assert offered == {path: {"GET"} for path in ("/livez", "/readyz", "/health", "/metrics")}
     others = {getattr(route, "path", None) for route in app.routes if not isinstance(route, APIRoute)}
     assert others <= {"/openapi.json"}
