@@ -20,7 +20,7 @@ async def test_a_decision_waits_until_the_outputs_that_were_checked_are_written(
         worker.connection() as connection,
         connection.transaction(),
     ):
-        await require_outputs(connection, job.job_id, OutputKind.PREFIX, job.input_params["blob_prefix"])
+        await require_outputs(connection, job.job_id, OutputKind.PREFIX, str(job.input_params["blob_prefix"]))
         deletion = asyncio.create_task(desk.delete(asset_id, 0))
         await desk.until_waiting(1)
         assert not deletion.done()
