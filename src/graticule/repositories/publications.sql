@@ -56,10 +56,13 @@ WHERE original.oid IS NOT NULL;
 SELECT to_regclass(%(table)s) IS NOT NULL AS is_there, obj_description(to_regclass(%(table)s), 'pg_class') AS comment;
 
 -- name: find_overview
--- Whether there are prepared tiles of a table as it is: an older release replaces the table without them.
-SELECT obj_description(to_regclass(%(overview)s), 'pg_class')
-       IS NOT DISTINCT FROM 'Tiles. ' || obj_description(to_regclass(%(table)s), 'pg_class')
-       AND to_regclass(%(overview)s) IS NOT NULL AS is_current;
+-- Whether there are prepared tiles of a table as it is: an older release replaces the table without them. They are of the
+-- same owner: a worker could make others beside a table that is not its own.
+SELECT EXISTS (
+    SELECT FROM pg_class AS live JOIN pg_class AS overview ON overview.relowner = live.relowner
+    WHERE live.oid = to_regclass(%(table)s) AND overview.oid = to_regclass(%(overview)s) AND overview.relkind = 'r'
+      AND obj_description(overview.oid, 'pg_class') = 'Tiles. ' || obj_description(live.oid, 'pg_class')
+) AS is_current;
 
 -- name: make_copy
 -- It is only read: it needs neither defaults nor sequences.

@@ -68,9 +68,13 @@ FROM ({written}) AS written;
 SELECT count(*) FROM (SELECT FROM {table} WHERE {condition} LIMIT {limit}) AS asked;
 
 -- name: find_overview
--- Whether there are prepared tiles of the table as it is: an older release replaces a table without them.
-SELECT coalesce(obj_description(to_regclass(%(overview)s), 'pg_class')
-                = 'Tiles. ' || obj_description(to_regclass(%(table)s), 'pg_class'), false);
+-- Whether there are prepared tiles of the table as it is: an older release replaces a table without them. They are of the
+-- same owner: a worker could make others beside a table that is not its own.
+SELECT EXISTS (
+    SELECT FROM pg_class AS live JOIN pg_class AS overview ON overview.relowner = live.relowner
+    WHERE live.oid = to_regclass(%(table)s) AND overview.oid = to_regclass(%(overview)s) AND overview.relkind = 'r'
+      AND obj_description(overview.oid, 'pg_class') = 'Tiles. ' || obj_description(live.oid, 'pg_class')
+);
 
 -- name: overview_zoom
 SELECT max(z)::int FROM {overview};

@@ -141,16 +141,41 @@ BEGIN
     PERFORM set_config('graticule.job_id', of_job, true);
 END $$;
 
+-- Whether a table is made of rows and nothing else. Whoever makes a table can hang functions on it, which run as whoever
+-- reads, plans or analyses it: by views, triggers, policies, expressions of indexes and statistics, casts and types.
+CREATE OR REPLACE FUNCTION dagapp.is_plain_table(wanted oid) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (
+        SELECT FROM pg_class AS made
+        WHERE made.oid = wanted AND relkind = 'r' AND NOT relhasrules AND NOT relhastriggers AND NOT relhassubclass
+          AND NOT relispartition AND NOT relrowsecurity AND NOT relforcerowsecurity AND reloftype = 0
+          AND NOT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = wanted OR inhparent = wanted)
+          AND NOT EXISTS (
+              SELECT FROM pg_index WHERE indrelid = wanted AND (indexprs IS NOT NULL OR indpred IS NOT NULL)
+          )
+          AND NOT EXISTS (SELECT FROM pg_statistic_ext WHERE stxrelid = wanted)
+          AND NOT EXISTS (SELECT FROM pg_attrdef WHERE adrelid = wanted)
+          AND NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = wanted AND contype NOT IN ('p', 'u', 'n'))
+          AND NOT EXISTS (SELECT FROM pg_cast WHERE reltype IN (castsource, casttarget))
+          AND NOT EXISTS (
+              SELECT FROM pg_attribute AS part JOIN pg_type AS kind ON kind.oid = part.atttypid
+              WHERE part.attrelid = wanted AND kind.typowner = 'graticule_worker'::regrole
+          )
+    )
+$$;
+
 -- The SHA-256 of the rows of a table of features, in the order of their numbers: the same after a restore, and in a copy.
--- Rows are hashed one by one and then in groups, so that no value grows with the table.
+-- Rows are hashed one by one and then in groups, so that no value grows with the table. It has no rights of its own: the
+-- table may be a worker's. NULL for what is more than rows.
 CREATE OR REPLACE FUNCTION dagapp.hash_table(in_schema text, wanted text) RETURNS text
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 SET datestyle = 'ISO, MDY' SET intervalstyle = 'postgres' SET timezone = 'UTC' SET bytea_output = 'hex'
 SET extra_float_digits = 1 AS $$
 DECLARE
     found text;
 BEGIN
-    IF in_schema NOT IN ('geo', 'external') THEN
+    IF in_schema NOT IN ('geo', 'external')
+       OR NOT dagapp.is_plain_table(to_regclass(format('%I.%I', in_schema, wanted))) THEN
         RETURN NULL;
     END IF;
     EXECUTE format(
@@ -158,7 +183,11 @@ BEGIN
         SELECT encode(sha256(string_agg(part, ''::bytea ORDER BY number)), 'hex')
         FROM (
             SELECT fid / 4096 AS number, sha256(string_agg(hash, ''::bytea ORDER BY fid)) AS part
-            FROM (SELECT fid, sha256(convert_to(each::text, 'UTF8')) AS hash FROM %I.%I AS each OFFSET 0) AS hashed
+            FROM (
+                SELECT fid, sha256(convert_to(record_out(each)::text, 'UTF8')) AS hash
+                FROM ONLY %I.%I AS each
+                OFFSET 0
+            ) AS hashed
             GROUP BY 1
         ) AS parts
         $query$,
@@ -179,10 +208,42 @@ BEGIN
         RETURN 'it is not there';
     ELSIF NOT starts_with(obj_description(live, 'pg_class'), format('Made by job %s:', of_job)) THEN
         RETURN 'another job has made it';
+    ELSIF hash IS NOT NULL AND NOT (dagapp.is_plain_table(live) AND EXISTS (
+        SELECT FROM pg_class WHERE oid = live AND relowner = 'graticule_owner'::regrole
+    )) THEN
+        RETURN 'it was changed after the job had made it';
     ELSIF pg_table_size(live) <= most_bytes AND hash <> dagapp.hash_table('geo', wanted) THEN
         RETURN 'its rows are not those that the job loaded';
     END IF;
     RETURN NULL;
+END $$;
+
+-- Take over a table that a worker has made, with nothing on it that would run as its new owner and with no rights that the
+-- worker has handed out; false when it is more than rows.
+CREATE OR REPLACE FUNCTION dagapp.take_table(wanted text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    reader record;
+BEGIN
+    EXECUTE format('LOCK TABLE geo.%I IN ACCESS EXCLUSIVE MODE', wanted);
+    IF NOT dagapp.is_plain_table(to_regclass(format('geo.%I', wanted))) THEN
+        RETURN false;
+    END IF;
+    EXECUTE format('ALTER TABLE geo.%I OWNER TO graticule_owner', wanted);
+    FOR reader IN
+        SELECT DISTINCT CASE granted.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(granted.grantee)) END
+               AS name
+        FROM (
+            SELECT relacl AS acl FROM pg_class WHERE oid = to_regclass(format('geo.%I', wanted))
+            UNION ALL
+            SELECT attacl FROM pg_attribute WHERE attrelid = to_regclass(format('geo.%I', wanted))
+        ) AS held, aclexplode(held.acl) AS granted
+        WHERE granted.grantee <> 'graticule_owner'::regrole
+    LOOP
+        EXECUTE format('REVOKE ALL ON geo.%I FROM %s CASCADE', wanted, reader.name);
+    END LOOP;
+    EXECUTE format('GRANT SELECT ON geo.%I TO graticule_worker, graticule_serve_internal', wanted);
+    RETURN true;
 END $$;
 
 -- Put the staging table of a job in its place. Live tables belong to the owner of the schema: no worker can drop or change
@@ -200,26 +261,32 @@ BEGIN
              AS parts (staging, final)
         JOIN pg_class AS staged ON staged.relname = parts.staging AND staged.relnamespace = 'geo'::regnamespace
     LOOP
-        EXECUTE format('ALTER TABLE geo.%I OWNER TO graticule_owner', part.name);
-        EXECUTE format('GRANT SELECT ON geo.%I TO graticule_worker, graticule_serve_internal', part.name);
+        IF NOT dagapp.take_table(part.name) THEN
+            PERFORM dagapp.refuse_output(of_job, 'table', wanted, 'what was staged for it is more than a table of rows');
+        END IF;
         EXECUTE format('ALTER TABLE geo.%I RENAME TO %I', part.name, part.final);
     END LOOP;
 END $$;
 
 -- Whoever writes collections or items of an asset is a job of that asset, or an orchestrator that carries out a decision on
--- it. A transaction that names its job is held to it. One of a process of an older release names none: then some job of
--- the asset must be at work.
+-- it: a worker cannot say that it does. A transaction that names its job is held to it. One of a process of an older
+-- release names none: then some job of the asset must be at work.
 CREATE OR REPLACE FUNCTION dagapp.require_collections(wanted text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     named text := nullif(current_setting('graticule.job_id', true), '');
+    caller name := coalesce(nullif(current_setting('role'), 'none'), session_user);  -- the current user is the owner here
+    decided text := '';
     refused record;
 BEGIN
+    IF pg_has_role(caller, 'graticule_orchestrator', 'MEMBER') OR pg_has_role(caller, 'graticule_owner', 'MEMBER') THEN
+        decided := coalesce(current_setting('graticule.asset_id', true), '');
+    END IF;
     SELECT collection, reason INTO refused
     FROM unnest(wanted) AS collection, dagapp.owner_of_collection(collection) AS owner,
          LATERAL (SELECT CASE
              WHEN named IS NOT NULL THEN dagapp.objection_to_output(named, 'collection', collection)
-             WHEN owner <> coalesce(current_setting('graticule.asset_id', true), '') AND NOT EXISTS (
+             WHEN owner <> decided AND NOT EXISTS (
                  SELECT FROM dagapp.dag_jobs WHERE asset_id = owner AND status IN ('pending', 'running')
              ) THEN 'it belongs to an asset, and no job of the asset is at work'
          END AS reason) AS checked
@@ -258,6 +325,19 @@ BEGIN
     RETURN NULL;
 END $$;
 
+-- Runs as pgstac's administrator, who sees all items.
+CREATE OR REPLACE FUNCTION dagapp.check_deleted_collection() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM pgstac.items WHERE collection = OLD.id) THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'GR001',
+            MESSAGE = format('The collection %s has items, and is not deleted.', quote_literal(left(OLD.id, 200))),
+            HINT = 'Unpublish the asset, or delete its version: that removes the items first.';
+    END IF;
+    RETURN OLD;
+END $$;
+
 -- The names of a partner's outputs begin with its platform, which must not look like the namespace of hand-made jobs. A
 -- platform that is older than this rule stays as it is.
 CREATE OR REPLACE FUNCTION dagapp.check_platform_id() RETURNS trigger
@@ -284,7 +364,8 @@ BEGIN
     END LOOP;
 END $$;
 GRANT EXECUTE ON FUNCTION dagapp.require_outputs(text, text, text[]), dagapp.promote_table(text, text),
-                          dagapp.hash_table(text, text), dagapp.fault_of_table(text, text, bigint)
+                          dagapp.hash_table(text, text), dagapp.fault_of_table(text, text, bigint),
+                          dagapp.is_plain_table(oid)
 TO graticule_worker, graticule_orchestrator;
 GRANT EXECUTE ON FUNCTION dagapp.delete_collection(text) TO graticule_worker;
 
@@ -313,6 +394,15 @@ BEGIN
     END LOOP;
 END $$;
 
+-- A worker deletes collections by a function that runs as pgstac's administrator, and only empty ones. The name lets this
+-- trigger come before the one of pgstac, which drops the items.
+DROP TRIGGER IF EXISTS before_deletion ON pgstac.collections;
+CREATE TRIGGER before_deletion BEFORE DELETE ON pgstac.collections FOR EACH ROW
+WHEN (NOT pg_has_role(
+    coalesce(nullif(current_setting('role'), 'none'), session_user::text)::name, 'graticule_owner', 'MEMBER'
+))
+EXECUTE FUNCTION dagapp.check_deleted_collection();
+
 -- Tables that were live before belong to the owner of the schema from now on. One that is in use just now stays as it is.
 DO $$
 DECLARE
@@ -325,8 +415,7 @@ BEGIN
           AND obj_description(oid, 'pg_class') ~ '^(Tiles\. )?Made by job '
     LOOP
         BEGIN
-            EXECUTE format('ALTER TABLE geo.%I OWNER TO graticule_owner', live.name);
-            EXECUTE format('GRANT SELECT ON geo.%I TO graticule_worker', live.name);
+            PERFORM dagapp.take_table(live.name);
         EXCEPTION WHEN lock_not_available OR undefined_table THEN
             NULL;
         END;

@@ -19,6 +19,8 @@ from graticule.core.table import DatabaseRole
 from graticule.repositories import statements
 from graticule.repositories.database import Database
 from graticule.repositories.outputs import OutputKind, require_items, require_outputs
+from graticule.repositories.overviews import overview_name
+from graticule.repositories.queries import load_queries
 from graticule.repositories.vectors import Description, FeatureTable, VectorRepository
 
 TABLE, PREFIX = "roads_01234567_v0", "ddh/roads/01234567/v0/r1"
@@ -244,6 +246,102 @@ async def test_a_table_that_was_changed_is_told_apart_by_its_rows(outputs: TestD
         assert admin.execute(query, [TABLE]).fetchone() == before, "neither the order on disk nor the session counts"
         admin.execute(f"DROP TABLE geo.{TABLE}")
         assert fault() == "it is not there"
+
+
+RUNS_AS = """
+    CREATE FUNCTION geo.runs_as(anything anyelement) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
+    BEGIN RAISE EXCEPTION 'it ran as %', current_user; END $$
+"""
+LADEN: Final[dict[str, LiteralString]] = {
+    "a view": "DROP TABLE geo.staging_current; CREATE VIEW geo.staging_current AS SELECT 1::bigint AS fid",
+    "a cast": (
+        "CREATE FUNCTION geo.written(geo.staging_current) RETURNS text LANGUAGE sql AS $$ SELECT 'x' $$;"
+        " CREATE CAST (geo.staging_current AS text) WITH FUNCTION geo.written(geo.staging_current)"
+    ),
+    "an index on an expression": "CREATE INDEX ON geo.staging_current (abs(fid))",
+    "a partial index": "CREATE INDEX ON geo.staging_current (fid) WHERE fid > 0",
+    "statistics": "CREATE STATISTICS geo.told ON (abs(fid)) FROM geo.staging_current",
+    "a policy": (
+        "CREATE POLICY told ON geo.staging_current USING (geo.runs_as(fid));"
+        " ALTER TABLE geo.staging_current ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY"
+    ),
+    "a trigger": (
+        "CREATE TRIGGER told BEFORE INSERT ON geo.staging_current EXECUTE FUNCTION suppress_redundant_updates_trigger()"
+    ),
+    "a check": "ALTER TABLE geo.staging_current ADD CHECK (geo.runs_as(fid)) NOT VALID",
+    "a default": "ALTER TABLE geo.staging_current ALTER fid SET DEFAULT 1",
+    "a type": "CREATE DOMAIN geo.told AS int; ALTER TABLE geo.staging_current ADD told geo.told",
+    "a child": "CREATE TABLE geo.child () INHERITS (geo.staging_current)",
+}
+
+
+@pytest.mark.parametrize("what", LADEN)
+def test_a_worker_hands_no_function_of_its_own_to_the_owner(worker: psycopg.Connection[Any], what: str) -> None:
+    worker.execute(RUNS_AS)
+    worker.execute("CREATE TABLE geo.staging_current (fid bigint NOT NULL)")
+    worker.execute(LADEN[what])
+    assert worker.execute("SELECT dagapp.hash_table('geo', 'staging_current')").fetchone() == (None,)
+    with pytest.raises(psycopg.DatabaseError, match="more than a table of rows"):
+        worker.execute("SELECT dagapp.promote_table(%s, %s)", [CURRENT, TABLE])
+
+
+def test_a_hash_has_no_rights_of_its_own(worker: psycopg.Connection[Any]) -> None:
+    query: LiteralString = "SELECT prosecdef FROM pg_proc WHERE oid = 'dagapp.hash_table(text, text)'::regprocedure"
+    assert worker.execute(query).fetchone() == (False,)
+
+
+def test_rights_that_a_worker_gave_away_end_when_its_table_is_live(worker: psycopg.Connection[Any]) -> None:
+    worker.execute("CREATE TABLE geo.staging_current (fid bigint NOT NULL)")
+    worker.execute("GRANT ALL ON geo.staging_current TO graticule_serve_internal WITH GRANT OPTION")
+    worker.execute("GRANT ALL ON geo.staging_current TO PUBLIC")
+    worker.execute("GRANT UPDATE (fid) ON geo.staging_current TO PUBLIC")
+    worker.execute("SELECT dagapp.promote_table(%s, %s)", [CURRENT, TABLE])
+    for role in ("graticule_worker", "graticule_serve_internal", "graticule_serve_external"):
+        row = worker.execute(
+            "SELECT has_table_privilege(%(role)s, oid, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER, REFERENCES'),"
+            " has_any_column_privilege(%(role)s, oid, 'INSERT, UPDATE'), has_table_privilege(%(role)s, oid, 'SELECT')"
+            " FROM pg_class WHERE relname = %(table)s AND relnamespace = 'geo'::regnamespace",
+            {"role": role, "table": TABLE},
+        ).fetchone()
+        assert row == (False, False, role != "graticule_serve_external")
+
+
+def test_a_worker_cannot_write_in_the_name_of_a_decision(
+    outputs: TestDatabase, worker: psycopg.Connection[Any]
+) -> None:
+    with psycopg.connect(outputs.url(), autocommit=True) as admin:
+        admin.execute("UPDATE dagapp.dag_jobs SET status = 'completed', ended_at = now() WHERE asset_id IS NOT NULL")
+    try:
+        worker.execute("SELECT set_config('graticule.asset_id', %s, true)", [rows.ASSET])
+        with pytest.raises(psycopg.DatabaseError, match="no job of the asset is at work"):
+            _write_item(worker, COLLECTION, None)
+    finally:
+        with psycopg.connect(outputs.url(), autocommit=True) as admin:
+            admin.execute("UPDATE dagapp.dag_jobs SET status = 'running', ended_at = NULL WHERE asset_id IS NOT NULL")
+
+
+def test_a_worker_deletes_empty_collections_alone(worker: psycopg.Connection[Any]) -> None:
+    worker.execute("SELECT set_config('graticule.job_id', %s, true)", [CURRENT])
+    worker.execute(INSERT_ITEM, ["i", COLLECTION])
+    with worker.transaction(force_rollback=True), pytest.raises(psycopg.DatabaseError, match="has items"):
+        worker.execute("SELECT pgstac.delete_collection(%s)", [COLLECTION])
+    worker.execute("DELETE FROM pgstac.items WHERE collection = %s", [COLLECTION])
+    worker.execute("SELECT pgstac.delete_collection(%s)", [COLLECTION])
+
+
+@pytest.mark.parametrize("queries", ["publications.sql", "served_tables.sql"])
+async def test_tiles_beside_a_table_count_when_its_owner_made_them(
+    pool: Database, worker: psycopg.Connection[Any], queries: str
+) -> None:
+    await _load(pool, CURRENT, TABLE)
+    overview = f"geo.{overview_name(TABLE)}"
+    comment = f"obj_description('geo.{TABLE}'::regclass, 'pg_class')"
+    worker.execute(f"CREATE TABLE {overview} (z int)".encode())
+    worker.execute(
+        f"DO $$ BEGIN EXECUTE format('COMMENT ON TABLE {overview} IS %L', 'Tiles. ' || {comment}); END $$".encode()
+    )
+    found = worker.execute(load_queries(queries)["find_overview"], {"overview": overview, "table": f"geo.{TABLE}"})
+    assert found.fetchone() == (False,)
 
 
 def _write_item(worker: psycopg.Connection[Any], collection: str, named: JobId | None) -> None:
