@@ -16,12 +16,18 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     END, false)
 $$;
 
--- Which asset a collection belongs to: its own one, that of its copies for the public, or one of its tiles.
+-- Which asset a collection belongs to: its own one, that of its copies for the public, or one of its tiles. The latter is
+-- named after an item of any revision, also of one that is still to come: the asset's short id is in it.
 CREATE OR REPLACE FUNCTION dagapp.owner_of_collection(wanted text) RETURNS text
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT asset_id::text FROM dagapp.asset_versions
-    WHERE stac_collection_id IN (wanted, regexp_replace(wanted, '-(public|tiles)$', ''))
-       OR wanted LIKE '%-tiles' AND stac_item_id = left(wanted, -length('-tiles'))
+    SELECT asset_id::text FROM (
+        SELECT asset_id FROM dagapp.asset_versions
+        WHERE stac_collection_id IN (wanted, regexp_replace(wanted, '-(public|tiles)$', ''))
+           OR wanted LIKE '%-tiles' AND stac_item_id = left(wanted, -length('-tiles'))
+        UNION ALL
+        SELECT asset_id FROM dagapp.geospatial_assets
+        WHERE substring(wanted FROM '-([0-9a-f]{8,32})-v[0-9]+(?:-r[0-9]+)?-tiles$') IN (short_id, asset_id)
+    ) AS owners
     LIMIT 1
 $$;
 
@@ -325,19 +331,6 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- Runs as pgstac's administrator, who sees all items.
-CREATE OR REPLACE FUNCTION dagapp.check_deleted_collection() RETURNS trigger
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF EXISTS (SELECT FROM pgstac.items WHERE collection = OLD.id) THEN
-        RAISE EXCEPTION USING
-            ERRCODE = 'GR001',
-            MESSAGE = format('The collection %s has items, and is not deleted.', quote_literal(left(OLD.id, 200))),
-            HINT = 'Unpublish the asset, or delete its version: that removes the items first.';
-    END IF;
-    RETURN OLD;
-END $$;
-
 -- The names of a partner's outputs begin with its platform, which must not look like the namespace of hand-made jobs. A
 -- platform that is older than this rule stays as it is.
 CREATE OR REPLACE FUNCTION dagapp.check_platform_id() RETURNS trigger
@@ -393,15 +386,6 @@ BEGIN
         );
     END LOOP;
 END $$;
-
--- A worker deletes collections by a function that runs as pgstac's administrator, and only empty ones. The name lets this
--- trigger come before the one of pgstac, which drops the items.
-DROP TRIGGER IF EXISTS before_deletion ON pgstac.collections;
-CREATE TRIGGER before_deletion BEFORE DELETE ON pgstac.collections FOR EACH ROW
-WHEN (NOT pg_has_role(
-    coalesce(nullif(current_setting('role'), 'none'), session_user::text)::name, 'graticule_owner', 'MEMBER'
-))
-EXECUTE FUNCTION dagapp.check_deleted_collection();
 
 -- Tables that were live before belong to the owner of the schema from now on. One that is in use just now stays as it is.
 DO $$

@@ -194,6 +194,18 @@ async def test_a_name_from_before_the_namespace_stays_its_assets(outputs: TestDa
         admin.execute("UPDATE dagapp.asset_versions SET table_name = %s, stac_collection_id = %s", [TABLE, COLLECTION])
 
 
+@pytest.mark.parametrize("item", ["direct-relief-v1-01234567-v0", "direct-relief-v2-01234567-v1-r3"])
+async def test_tiles_of_an_item_that_begins_like_the_namespace_stay_its_assets(
+    outputs: TestDatabase, pool: Database, item: str
+) -> None:
+    with psycopg.connect(outputs.url(), autocommit=True) as admin:
+        admin.execute("UPDATE dagapp.geospatial_assets SET short_id = '01234567' WHERE asset_id = %s", [rows.ASSET])
+        with pytest.raises(OutputRefused):
+            await _require(pool, DIRECT, OutputKind.COLLECTION, f"{item}-tiles")
+        admin.execute("UPDATE dagapp.geospatial_assets SET short_id = NULL WHERE asset_id = %s", [rows.ASSET])
+    await _require(pool, DIRECT, OutputKind.COLLECTION, f"{item}-tiles")
+
+
 async def _load(pool: Database, job_id: JobId, name: str) -> None:
     async with pool.connection() as connection, connection.transaction():
         tables = VectorRepository(connection, job_id)
@@ -318,15 +330,6 @@ def test_a_worker_cannot_write_in_the_name_of_a_decision(
     finally:
         with psycopg.connect(outputs.url(), autocommit=True) as admin:
             admin.execute("UPDATE dagapp.dag_jobs SET status = 'running', ended_at = NULL WHERE asset_id IS NOT NULL")
-
-
-def test_a_worker_deletes_empty_collections_alone(worker: psycopg.Connection[Any]) -> None:
-    worker.execute("SELECT set_config('graticule.job_id', %s, true)", [CURRENT])
-    worker.execute(INSERT_ITEM, ["i", COLLECTION])
-    with worker.transaction(force_rollback=True), pytest.raises(psycopg.DatabaseError, match="has items"):
-        worker.execute("SELECT pgstac.delete_collection(%s)", [COLLECTION])
-    worker.execute("DELETE FROM pgstac.items WHERE collection = %s", [COLLECTION])
-    worker.execute("SELECT pgstac.delete_collection(%s)", [COLLECTION])
 
 
 @pytest.mark.parametrize("queries", ["publications.sql", "served_tables.sql"])
