@@ -100,12 +100,14 @@ RETURNING 1;
 -- Shares take turns (start-time fair queueing): the first of a share's new tasks lines up behind its last one that
 -- waits, and not before the turn that has come; the others follow in their order. What was given back waits in its old
 -- turn, which is over: it does not say which turn has come. Two processes that write at once may use a turn twice.
+-- The priorities of one partner (`pa`, `pa/1` and so on) are shares that divide its turns: each leaves out one turn for
+-- every other one that has tasks waiting, or a partner that uses them all would have as many turns as priorities.
 INSERT INTO dagapp.dag_tasks (
     task_id, job_id, node_id, queue, handler, params, priority, share, turn, retry_count, timeout_seconds,
     available_at, traceparent, created_at
 )
 SELECT task_id, job_id, node_id, queue, handler, params, priority, share,
-       place + max(first_turn) OVER (PARTITION BY queue, priority, share), retry_count, timeout_seconds, now(),
+       max(first_turn) OVER line + place + (place + 1) * max(others) OVER line, retry_count, timeout_seconds, now(),
        traceparent, %(now)s
 FROM (
     SELECT *, CASE WHEN place = 0 THEN greatest(
@@ -118,7 +120,18 @@ FROM (
            AND waiting.status = 'queued'
          ORDER BY turn DESC LIMIT 1),
         0
-    ) END AS first_turn
+    ) END AS first_turn,
+    CASE WHEN place = 0 AND share <> '' THEN (
+        -- Sought by order: only the index of shares has it, whatever the planner believes of how often each occurs.
+        SELECT count(*)
+        FROM generate_series(0, 10) AS level,
+             concat(split_part(added.share, '/', 1), '/' || nullif(level, 0)) AS other
+        WHERE other <> added.share
+          AND other = (SELECT share FROM dagapp.dag_tasks AS waiting
+                       WHERE waiting.queue = added.queue AND waiting.priority = added.priority
+                         AND waiting.share >= other AND waiting.status = 'queued'
+                       ORDER BY share LIMIT 1)
+    ) ELSE 0 END AS others
     FROM (
         SELECT *, row_number() OVER (PARTITION BY queue, priority, share ORDER BY number) - 1 AS place
         FROM ROWS FROM (json_to_recordset(%(new_tasks)s) AS (
@@ -131,6 +144,7 @@ FROM (
     ) AS added
 ) AS added
 WHERE job_id = ANY (%(job_ids)s) AND (SELECT intact FROM fence)
+WINDOW line AS (PARTITION BY queue, priority, share)
 RETURNING 1;
 
 -- name: events

@@ -107,6 +107,29 @@ async def test_one_who_sends_bit_by_bit_does_not_pass_one_who_waits(line: Line) 
     assert counted["pa"] >= 19
 
 
+async def test_a_partner_that_uses_all_priorities_has_no_more_turns_than_another(line: Line) -> None:
+    for _ in range(20):
+        for level in range(6):
+            await line.send((f"pa/{level}" if level else "pa", 1))
+    await line.send(("pb", 20))
+    order = (await line.drain())[:60]
+    assert order.count("pb") == 20
+
+
+async def test_a_partner_that_fills_one_priority_after_the_other_leaves_others_their_turns(line: Line) -> None:
+    for level in range(6):
+        await line.send((f"pa/{level}" if level else "pa", 60))
+    await line.send(("pb", 20))
+    order = (await line.drain())[:80]
+    assert order.count("pb") == 20
+
+
+async def test_a_partners_urgent_task_goes_before_what_it_sent_earlier(line: Line) -> None:
+    await line.send(("pa", 100))
+    await line.send(("pa/5", 1))
+    assert "pa/5" in (await line.drain())[:3]
+
+
 async def test_a_higher_priority_goes_before_all_turns(line: Line) -> None:
     await line.send(("pa", 5))
     await line.send(("", 2), priority=6)
