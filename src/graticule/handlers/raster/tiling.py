@@ -150,8 +150,8 @@ def _check(tile_size: int, overlap: int) -> None:
             f"A tile size of {tile_size} is not possible.",
             hint=f"Choose a multiple of {BLOCK} from {SMALLEST_TILE} to {LARGEST_TILE}.",
         )
-    if not 0 <= overlap < tile_size:
+    if not 0 <= overlap <= tile_size // 2:  # with less than half of a tile of its own, each pixel is made many times
         raise InvalidInput(
             f"An overlap of {overlap} is not possible with tiles of {tile_size} pixels.",
-            hint="Choose one from 0 to less than the tile size.",
+            hint=f"Choose one from 0 to {tile_size // 2}, half the tile size.",
         )

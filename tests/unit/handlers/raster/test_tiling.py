@@ -94,8 +94,9 @@ def test_an_overlap_grows_until_tiles_begin_where_overviews_do() -> None:
         (1000, 0, "multiple of 512"),
         (256, 0, "multiple of 512"),
         (32768, 0, "multiple of 512"),
-        (2048, 2048, "less than the tile size"),
-        (2048, 2047, "less than the tile size"),
+        (2048, 2048, "half the tile size"),
+        (2048, 1025, "half the tile size"),
+        (8704, 8192, "half the tile size"),
         (2048, -1, "from 0"),
     ],
 )
