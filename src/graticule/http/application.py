@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from starlette.types import Lifespan
 
@@ -20,6 +21,8 @@ from graticule.http.requests import RequestObserver
 
 class Application(FastAPI):
     """An application whose document names the errors that an operation can always come to."""
+
+    _description: bytes | None = None
 
     def include_router(self, router: APIRouter, **options: Any) -> None:
         """Include a router; without options its routes are taken as they are.
@@ -43,6 +46,16 @@ class Application(FastAPI):
                 for status, response in problem_responses(*_always_possible(operation)).items():
                     operation["responses"].setdefault(str(status), response)
         return self.openapi_schema or {}
+
+    def setup(self) -> None:
+        """Offer the document as it is written once: writing it takes so long that strangers could fill the time."""
+        if self.openapi_url is not None:
+            self.add_route(self.openapi_url, self._describe, include_in_schema=False)
+
+    async def _describe(self, _: Request) -> Response:
+        if self._description is None:
+            self._description = bytes(JSONResponse(self.openapi()).body)
+        return Response(self._description, media_type=JSONResponse.media_type)
 
 
 def _always_possible(operation: Mapping[str, Any]) -> list[int]:

@@ -1,6 +1,7 @@
 """Probes tell what is wrong, quickly, and log it once."""
 
 import asyncio
+import json
 import re
 from collections.abc import Mapping
 from datetime import datetime
@@ -157,3 +158,13 @@ async def test_probes_and_metrics_are_part_of_every_application() -> None:
     for status in "200", "503":
         assert ready[status]["content"]["application/json"]["schema"]["$ref"].endswith("/Readiness")
     assert schema["info"]["version"] == __version__
+
+
+async def test_the_description_is_written_once_however_often_strangers_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = create_application(process="gateway", title="Gateway", checks={})
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
+        first = await client.get("/openapi.json")
+        monkeypatch.setattr(json, "dumps", None)
+        second = await client.get("/openapi.json")
+    assert first.headers["content-type"] == "application/json"
+    assert second.content == first.content
