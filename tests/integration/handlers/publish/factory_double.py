@@ -4,7 +4,7 @@ import json
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -67,6 +67,7 @@ class FactoryDouble:
         self.instead: dict[str, list[Answer]] = {}  # by the last part of the path
         self.asked: list[str] = []
         self.copies = True
+        self.after_copying: Callable[[Path], object] = lambda _: None
         self.url = ""
 
     def settings(self) -> dict[str, str]:
@@ -139,6 +140,7 @@ class FactoryDouble:
             shutil.copytree(
                 self.folder / given["source_container"] / given["source_folder"], target, dirs_exist_ok=True
             )
+            self.after_copying(target)
 
 
 @contextmanager

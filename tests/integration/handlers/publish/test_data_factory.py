@@ -154,10 +154,9 @@ async def test_copies_that_are_not_there_do_not_count(publisher: Publisher, fact
 
 
 async def test_copies_that_are_not_right_do_not_count(publisher: Publisher, factory: FactoryDouble) -> None:
-    made = await publisher.made(b"pixels")
-    await publisher.storage.put(made["blob_path"], b"pixelz")
-    result = await publisher.export(made)
-    assert "was changed" in str(result.error_message)
+    factory.after_copying = lambda folder: next(folder.rglob("scene.tif")).write_bytes(b"pixelz")
+    result = await publisher.export(await publisher.made(b"pixels"))
+    assert "is another than the catalogue says" in str(result.error_message)
 
 
 async def test_a_reversal_ends_the_runs_of_cancelled_exports_first(
