@@ -77,7 +77,7 @@ INSERT INTO {copy} SELECT * FROM {original};
 -- Whether the rows of the copy are those that the original was made of; of a table of an older release that is unknown.
 SELECT coalesce(
     substring(obj_description(to_regclass(%(table)s), 'pg_class') FROM 'Content: ([0-9a-f]{64})')
-        <> dagapp.hash_table('external', %(copy)s), false
+        <> dagapp.hash_rows('external', %(copy)s), false
 ) AS is_another;
 
 -- name: add_key

@@ -113,7 +113,7 @@ SET LOCAL lock_timeout TO DEFAULT;
 SELECT pg_advisory_xact_lock(hashtextextended('graticule table ' || %(name)s, 0));
 
 -- name: hash_table
-SELECT dagapp.hash_table('geo', %(name)s) AS hash;
+SELECT dagapp.hash_rows('geo', %(name)s) AS hash;
 
 -- name: live_hash
 SELECT substring(obj_description(to_regclass(%(live)s), 'pg_class') FROM 'Content: ([0-9a-f]{64})') AS hash;

@@ -173,7 +173,7 @@ $$;
 -- The SHA-256 of the rows of a table of features, in the order of their numbers: the same after a restore, and in a copy.
 -- Rows are hashed one by one and then in groups, so that no value grows with the table. It has no rights of its own: the
 -- table may be a worker's. NULL for what is more than rows.
-CREATE OR REPLACE FUNCTION dagapp.hash_table(in_schema text, wanted text) RETURNS text
+CREATE OR REPLACE FUNCTION dagapp.hash_rows(in_schema text, wanted text) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 SET datestyle = 'ISO, MDY' SET intervalstyle = 'postgres' SET timezone = 'UTC' SET bytea_output = 'hex'
 SET extra_float_digits = 1 AS $$
@@ -202,6 +202,18 @@ BEGIN
     RETURN coalesce(found, encode(sha256(''), 'hex'));
 END $$;
 
+-- The same for those who may not read the table. It stays as it is meanwhile: a worker's could become more than rows after
+-- it was looked at.
+CREATE OR REPLACE FUNCTION dagapp.hash_table(in_schema text, wanted text) RETURNS text
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF in_schema NOT IN ('geo', 'external') THEN
+        RETURN NULL;
+    END IF;
+    EXECUTE format('LOCK TABLE ONLY %I.%I IN SHARE ROW EXCLUSIVE MODE', in_schema, wanted);
+    RETURN dagapp.hash_rows(in_schema, wanted);
+END $$;
+
 -- What is wrong with a live table that a job has made, NULL when nothing is: whether it is there, whether it is still that
 -- job's and, of one of no more than so many bytes, whether its rows are those that the job loaded.
 CREATE OR REPLACE FUNCTION dagapp.fault_of_table(of_job text, wanted text, most_bytes bigint) RETURNS text
@@ -218,7 +230,7 @@ BEGIN
         SELECT FROM pg_class WHERE oid = live AND relowner = 'graticule_owner'::regrole
     )) THEN
         RETURN 'it was changed after the job had made it';
-    ELSIF pg_table_size(live) <= most_bytes AND hash <> dagapp.hash_table('geo', wanted) THEN
+    ELSIF pg_table_size(live) <= most_bytes AND hash <> dagapp.hash_rows('geo', wanted) THEN
         RETURN 'its rows are not those that the job loaded';
     END IF;
     RETURN NULL;
@@ -357,10 +369,11 @@ BEGIN
     END LOOP;
 END $$;
 GRANT EXECUTE ON FUNCTION dagapp.require_outputs(text, text, text[]), dagapp.promote_table(text, text),
-                          dagapp.hash_table(text, text), dagapp.fault_of_table(text, text, bigint),
+                          dagapp.hash_rows(text, text), dagapp.fault_of_table(text, text, bigint),
                           dagapp.is_plain_table(oid)
 TO graticule_worker, graticule_orchestrator;
 GRANT EXECUTE ON FUNCTION dagapp.delete_collection(text) TO graticule_worker;
+GRANT EXECUTE ON FUNCTION dagapp.hash_table(text, text) TO graticule_orchestrator;
 
 RESET ROLE;
 

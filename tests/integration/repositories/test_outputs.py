@@ -292,14 +292,16 @@ def test_a_worker_hands_no_function_of_its_own_to_the_owner(worker: psycopg.Conn
     worker.execute(RUNS_AS)
     worker.execute("CREATE TABLE geo.staging_current (fid bigint NOT NULL)")
     worker.execute(LADEN[what])
-    assert worker.execute("SELECT dagapp.hash_table('geo', 'staging_current')").fetchone() == (None,)
+    assert worker.execute("SELECT dagapp.hash_rows('geo', 'staging_current')").fetchone() == (None,)
     with pytest.raises(psycopg.DatabaseError, match="more than a table of rows"):
         worker.execute("SELECT dagapp.promote_table(%s, %s)", [CURRENT, TABLE])
 
 
-def test_a_hash_has_no_rights_of_its_own(worker: psycopg.Connection[Any]) -> None:
-    query: LiteralString = "SELECT prosecdef FROM pg_proc WHERE oid = 'dagapp.hash_table(text, text)'::regprocedure"
+def test_a_worker_hashes_with_its_own_rights(worker: psycopg.Connection[Any]) -> None:
+    query: LiteralString = "SELECT prosecdef FROM pg_proc WHERE oid = 'dagapp.hash_rows(text, text)'::regprocedure"
     assert worker.execute(query).fetchone() == (False,)
+    with pytest.raises(InsufficientPrivilege):
+        worker.execute("SELECT dagapp.hash_table('geo', 'staging_current')")
 
 
 def test_rights_that_a_worker_gave_away_end_when_its_table_is_live(worker: psycopg.Connection[Any]) -> None:

@@ -148,7 +148,7 @@ async def test_the_table_is_ready_for_use(chain: Chain, emptied_database: TestDa
     assert asked(emptied_database, known) == [("fid",), ("geom",), ("n",)]
     assert asked(emptied_database, TABLES) == [(TABLE,)]
     assert asked(emptied_database, f"SELECT reloptions FROM pg_class WHERE oid = 'geo.{TABLE}'::regclass") == [(None,)]
-    ((hash_of_rows,),) = asked(emptied_database, f"SELECT dagapp.hash_table('geo', '{TABLE}')")
+    ((hash_of_rows,),) = asked(emptied_database, f"SELECT dagapp.hash_rows('geo', '{TABLE}')")
     assert asked(emptied_database, COMMENT) == [
         (f"Made by job {JOB}: 5 rows of the layer 'parcels' of {FILE}, in EPSG:4326. Content: {hash_of_rows}.",)
     ]
