@@ -19,8 +19,7 @@ from graticule.http.framing import MAX_HEAD_BYTES
 from graticule.http.limits import DEFAULT_MAX_BODY_BYTES
 from graticule.http.paging import MOST_ITEMS
 from graticule.http.rate_limits import FAILURES_PER_MINUTE
-from graticule.services import service_tokens
-from graticule.services.reviews import MAX_BYTES_HASHED
+from graticule.services import reviewed_files, reviews, service_tokens
 from graticule.storage.paths import LONGEST_PATH
 from graticule.worker import outcome, process_output
 
@@ -107,7 +106,9 @@ def test_the_limits_are_those_of_the_code() -> None:
     assert told["the priority of a partner's submission"] == (
         f"`GRATICULE_PARTNER_MAX_PRIORITY`: {settings.partner_max_priority}"
     )
-    assert f"up to {MAX_BYTES_HASHED // mebibyte} MB" in SECURITY
+    assert f"up to {reviews.MAX_BYTES_HASHED // mebibyte} MB,\nhas other rows" in SECURITY
+    assert f"up to {reviewed_files.MAX_BYTES_HASHED // mebibyte} MB has another SHA-256" in SECURITY
+    assert f"at most {reviewed_files.CHECK_SECONDS:g} seconds" in SECURITY
     assert told["wrong credentials of an address"] == f"{FAILURES_PER_MINUTE} a minute"
     assert told["a page of a list"] == f"{MOST_ITEMS} items"
     assert told["jobs in a batch"] == str(MOST_IN_A_BATCH)
