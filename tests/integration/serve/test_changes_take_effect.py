@@ -27,10 +27,10 @@ from tests.integration.serve.running import (
     blob_of,
     collection,
     item,
-    item_of,
     mark_of,
     serving,
-    table_of,
+    write_raster,
+    write_table,
 )
 from tests.integration.services.desk import Desk
 
@@ -113,6 +113,8 @@ class Story:
         self.data_type = data_type
         self.refs = {"dataset_id": "changes", "resource_id": str(data_type)}
         self.asset_id = ""
+        self._collection_id = ""
+        self._item_ids: dict[int, str] = {}  # by ordinal: for good, whatever the revision
         self._held: dict[str, tuple[Given, int]] = {}  # by address: an answer, and whose data it was made of
 
     # What partners and workers do
@@ -123,14 +125,28 @@ class Story:
         return receipt
 
     async def process(self, receipt: SubmissionReceipt, content: str = "a") -> None:
-        """Make a revision, and catalogue it."""
+        """Make what the job of a revision was told to make, and catalogue it."""
         ordinal, revision = receipt.version_ordinal, receipt.revision
-        outputs: dict[str, Any] = {"blob_path": None, "table_name": table_of(ordinal, revision)}
-        ids = {"stac_item_id": item_of(self.asset_id, ordinal, revision), "stac_collection_id": self.asset_id}
+        names = await self.desk.names(receipt)
+        self._collection_id = names["stac_collection_id"]
+        self._item_ids[ordinal] = names["stac_item_id"].removesuffix(f"-r{revision}")
+        outputs: dict[str, Any] = {"stac_collection_id": self._collection_id}
         if self.is_raster:
-            outputs = {"blob_path": blob_of(ordinal, revision)}
-        await self._catalogue(self.asset_id, ordinal, revision)
-        await self.desk.process(receipt, content, **outputs, **ids)
+            path = self.world.folder / "storage" / "silver" / names["blob_prefix"] / "cog.tif"
+            write_raster(path, mark_of(INTERNAL, ordinal, revision))
+        else:
+            outputs |= {"blob_path": None, "table_name": names["table_name"]}
+            self._write_tables(names["table_name"], receipt)
+        await self._catalogue(self._collection_id, names["stac_item_id"], ordinal, revision)
+        await self.desk.process(receipt, content, **outputs)
+
+    def _write_tables(self, name: str, receipt: SubmissionReceipt) -> None:
+        """Write the table of a revision, and the copy that an export would make of it."""
+        with self.world.connected() as connection:
+            connection.execute("SET ROLE graticule_worker")
+            for audience, schema in ((INTERNAL, "geo"), (EXTERNAL, "external")):
+                write_table(connection, schema, name, mark_of(audience, receipt.version_ordinal, receipt.revision))
+            connection.execute(f"COMMENT ON TABLE geo.{name} IS 'Made by job {receipt.job_id}: for a test.'".encode())
 
     async def new_version(self, label: str, content: str, **more: Any) -> SubmissionReceipt:
         receipt = await self.submit(label, **more)
@@ -141,7 +157,7 @@ class Story:
         """Do what the last export that was asked for does, and let the engine end it."""
         job = (await self.desk.jobs(self.asset_id, JobPurpose.EXPORT))[-1]
         ordinal, revision = int(str(job.version_ordinal)), int(str(job.input_params["revision"]))
-        await self._catalogue(f"{self.asset_id}{OF_PUBLIC}", ordinal, revision)
+        await self._catalogue(f"{self._collection_id}{OF_PUBLIC}", self._item_ids[ordinal], ordinal, revision)
         made = {"external_blob_path": blob_of(ordinal, revision, "external")} if self.is_raster else {}
         await self.desk.finish(job.job_id, made)
 
@@ -149,14 +165,12 @@ class Story:
         """Let the engine end the last job that removes copies."""
         await self.desk.finish((await self.desk.jobs(self.asset_id, JobPurpose.REVERSAL))[-1].job_id)
 
-    async def _catalogue(self, collection_id: str, ordinal: int, revision: int) -> None:
+    async def _catalogue(self, collection_id: str, item_id: str, ordinal: int, revision: int) -> None:
         url = self.world.database.url()
         async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
             await connection.execute("SET search_path = pgstac, public")
             await connection.execute("SELECT upsert_collection(%s)", [Jsonb(collection(collection_id))])
-            document = item(self.asset_id, ordinal, revision, collection_id)
-            if collection_id.endswith(OF_PUBLIC):
-                document["id"] = item_of(self.asset_id, ordinal, 1)
+            document = item(self.asset_id, ordinal, revision, collection_id) | {"id": item_id}
             await connection.execute("SELECT upsert_item(%s)", [Jsonb(document)])
 
     # What is seen
@@ -242,8 +256,8 @@ class Story:
         return mark_of(audience, answer.ordinal, answer.revision)
 
     async def _items(self, audience: Audience) -> set[tuple[int, int]]:
-        ids = [item_of(self.asset_id, ordinal, 1) for ordinal in ORDINALS]
-        given = await self.services[audience].get(f"/stac/search?limit=100&ids={','.join(ids)}")
+        ids = ",".join(self._item_ids.values()) or "none"
+        given = await self.services[audience].get(f"/stac/search?limit=100&ids={ids}")
         told = [each["properties"] for each in given.document["features"]]
         return {(each["platform:version_ordinal"], each["platform:revision"]) for each in told}
 
