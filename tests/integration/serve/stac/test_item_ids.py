@@ -22,10 +22,22 @@ SUPERSEDE = f"""
     SELECT asset_id, version_ordinal, 1, jsonb_build_object('stac_item_id', stac_item_id), 'approved', 'ouo', now()
     FROM dagapp.asset_versions WHERE asset_id = '{LATEST}'
 """
-BEGIN = """
-    UPDATE dagapp.asset_versions SET revision = 2, processing_state = 'processing', approval_state = %s
+JOB = f"""
+    INSERT INTO dagapp.dag_workflows (workflow_hash, workflow_id, version, name, definition)
+    VALUES (repeat('a', 64), 'raster_ingest', '4', 'Raster ingest', '{{}}');
+    INSERT INTO dagapp.dag_jobs (job_id, workflow_id, workflow_version, workflow_hash, input_params)
+    VALUES ('second', 'raster_ingest', '4', repeat('a', 64), jsonb_build_object(
+        'blob_prefix', 'x/r2', 'stac_item_id', '{PENDING}', 'stac_collection_id', 'latest'
+    ))
 """
-COMPLETE = f"UPDATE dagapp.asset_versions SET processing_state = 'completed', stac_item_id = '{PENDING}'"
+BEGIN = """
+    UPDATE dagapp.asset_versions
+    SET revision = 2, processing_state = 'processing', approval_state = %s, current_job_id = 'second'
+"""
+COMPLETE = f"""
+    UPDATE dagapp.asset_versions
+    SET processing_state = 'completed', blob_path = 'silver/x/r2/cog.tif', stac_item_id = '{PENDING}'
+"""
 APPROVE = "UPDATE dagapp.asset_versions SET approval_state = 'approved', approved_revision = revision"
 
 
@@ -38,6 +50,7 @@ def database() -> Iterator[TestDatabase]:
             catalogue.asset(LATEST, latest=1)
             catalogue.version(LATEST, 1, "latest", approved=True, exported=False)
             connection.execute(SUPERSEDE.encode())
+            connection.execute(JOB.encode())
         yield created
 
 
