@@ -142,7 +142,8 @@ async def test_half_a_backup_is_not_restored(backup: Backup, empty: TestDatabase
 async def test_a_database_that_has_data_is_not_overwritten(
     emptied_database: TestDatabase, programs: Programs, tmp_path: Path
 ) -> None:
-    with pytest.raises(Conflict, match=r"is not empty: it has the schemas dagapp, external, geo, pgstac, serving"):
+    schemas = "dagapp, dagapp_compat, external, geo, pgstac, serving"
+    with pytest.raises(Conflict, match=f"is not empty: it has the schemas {schemas}"):
         await restore(emptied_database.url(), programs, tmp_path / "any.dump")
 
 

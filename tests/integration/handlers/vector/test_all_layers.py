@@ -79,8 +79,8 @@ def test_large_layers_are_loaded_in_chunks_of_each(ingestion: Ingestion, monkeyp
         {"index": 0, "first_fid": 1, "row_count": 1, "layer": 0},
         {"index": 1, "first_fid": 2, "row_count": 2, "layer": 1},
     ]
-    result = ingestion.loaded(job, {**source, "chunks": planned}, "t1")
-    loaded = ingestion.served(source, result, "t1")
+    result = ingestion.loaded(job, {**source, "chunks": planned}, "direct_t1")
+    loaded = ingestion.served(source, result, "direct_t1")
     assert loaded.values("layer_2") == ["utm", "degrees", "degrees"]
     assert [feature["id"] for feature in loaded.features] == [1, 2, 3]
 

@@ -334,7 +334,7 @@ def test_measures_are_kept(ingestion: Ingestion, wkt: str) -> None:
     job, file = ingestion.rows.new_job(), parquet(ingestion, wkb_of([shapely.from_wkt(wkt)]))  # type: ignore[arg-type]
     ingestion.loaded(job, ingestion.validated(job, file), "direct_measured")
     (row,) = ingestion.rows.ask(
-        "SELECT ST_M(ST_GeometryN(geom, 1)) AS m, ST_Z(ST_GeometryN(geom, 1)) AS z FROM geo.measured_v1"
+        "SELECT ST_M(ST_GeometryN(geom, 1)) AS m, ST_Z(ST_GeometryN(geom, 1)) AS z FROM geo.direct_measured"
     )
     assert row == {"m": 7.5, "z": 3 if "Z" in wkt else None}
 
