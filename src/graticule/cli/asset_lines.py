@@ -122,9 +122,9 @@ def print_status(status: PlatformStatus) -> None:
     """Print how a request stands."""
     version = status.version
     out.print(f"Request {status.request_id} is {status.status}, {status.progress:.0f} %.", soft_wrap=True)
-    told = f"{status.processing_state}, {status.approval_state}, {status.clearance_state}"
-    revision = f"revision {version.revision}"
-    out.print(f"Version {version.ordinal} ({version.label}), {revision}, of {status.asset_id}: {told}.", soft_wrap=True)
+    states = dict.fromkeys((str(status.processing_state), str(status.approval_state), str(status.clearance_state)))
+    subject = f"Version {version.ordinal} ({version.label}), revision {version.revision}, of {status.asset_id}"
+    out.print(f"{subject}: {', '.join(states)}.", soft_wrap=True)
     for line in _status_details(status):
         out.print(line, soft_wrap=True)
     if status.eta:
@@ -135,4 +135,5 @@ def print_status(status: PlatformStatus) -> None:
         out.print(status.error or status.state_reason, soft_wrap=True)
     if status.status is RequestStatus.FAILED and status.superseded_by is None and status.removed_at is None:
         retry = f"graticule asset retry {status.asset_id} --version {version.ordinal}"
-        say(f"To process it again as it is: `{retry}`. A corrected file: `graticule asset submit … --overwrite`.")
+        out.print(f"To process it again as it is: {retry}", soft_wrap=True)
+        out.print("To send a corrected file: graticule asset submit … --overwrite", soft_wrap=True)

@@ -424,7 +424,7 @@ def test_a_status_is_told_and_a_failed_one_ends_with_1(status: RequestStatus, co
     assert "mind the [gap]" in result.out
     assert "Copy for the public: failed." in result.out
     assert "In service: version 0 (2026-03), revision 1." in result.out
-    assert (f"graticule asset retry {ASSET_ID} --version 0" in result.err) is (status is RequestStatus.FAILED)
+    assert (f"graticule asset retry {ASSET_ID} --version 0" in result.out) is (status is RequestStatus.FAILED)
 
 
 # callbacks, commands, numbers
