@@ -40,6 +40,12 @@ def become_a_fork() -> None:
     gc.freeze()
 
 
+def hear_interrupts() -> None:
+    """Be interrupted by SIGINT, as a program at a terminal is: one that was begun in the background ignores it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def write_to(file: Path, *streams: int) -> None:
     """Have this process write its streams into a file."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
@@ -89,6 +95,7 @@ class ForkedCommand:
 def _run(arguments: Sequence[str], folder: Path, environment: Mapping[str, str], out: Path, err: Path) -> None:
     os.setsid()
     become_a_fork()
+    hear_interrupts()
     write_to(out, 1)
     write_to(err, 2)
     os.chdir(folder)

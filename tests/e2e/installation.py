@@ -30,6 +30,8 @@ from graticule.embedded.credentials import ADMIN
 READY_LINE = "Ctrl-C stops everything."
 # Stands for the command `graticule` in a process that need not import it first: where the start is not the point.
 FORKED = "graticule, imported already"
+# Tests that run in the background ignore SIGINT, and so would each program that they start.
+HEARING_INTERRUPTS = ("env", "--default-signal=INT")
 
 
 class Program:
@@ -44,7 +46,7 @@ class Program:
                 ForkedCommand(command[1:], folder, clean_environment(**environment), self._out, self._err)
                 if command[0] == FORKED
                 else subprocess.Popen(
-                    command,
+                    (*HEARING_INTERRUPTS, *command),
                     cwd=folder,
                     env=clean_environment(**environment),
                     stdin=subprocess.DEVNULL,

@@ -117,10 +117,10 @@ def test_an_interrupted_watcher_says_that_the_job_goes_on(engine: Engine) -> Non
         assert watcher.end(signal.SIGINT) == 130
         assert "The job goes on" in watcher.errors
         assert "Traceback" not in watcher.errors
+        assert engine.job(job_id)["status"] == "running"
     finally:
         watcher.close()
-    assert engine.job(job_id)["status"] == "running"
-    engine.ok("cancel", job_id)
+        engine.ok("cancel", job_id)
 
 
 @on_both_installations
