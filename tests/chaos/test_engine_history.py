@@ -82,8 +82,11 @@ class Handlers:
 async def instances(emptied_database: TestDatabase, tmp_path: Path) -> AsyncIterator[list[Instance]]:
     url = emptied_database.url(ROLE)
     async with Database(url, ROLE, pool_size=4) as one, Database(url, ROLE, pool_size=4) as two:
-        owned = zip((one, two), ("owner-a", "owner-b"), strict=True)
-        yield [Instance(pool, url, tmp_path, REAL, owner=owner) for pool, owner in owned]
+        # The first leaves a message for an unknown workflow to others; the second, which stays, waits for no other.
+        yield [
+            Instance(one, url, tmp_path, REAL, owner="owner-a"),
+            Instance(two, url, tmp_path, REAL, owner="owner-b", unknown_workflow_seconds=0),
+        ]
 
 
 async def test_what_the_engine_writes_breaks_no_rule(
