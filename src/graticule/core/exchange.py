@@ -57,7 +57,7 @@ Note = Annotated[
     Field(description="What the reviewer adds; the partner reads it.", examples=["Please mask the clouds."]),
 ]
 Ordinal = Annotated[int, Field(ge=0, lt=2**31, examples=[1])]
-Revision = Annotated[int, Field(ge=1, lt=2**31, examples=[2])]
+Revision = Annotated[int, Field(strict=True, ge=1, lt=2**31, examples=[2])]
 ReviewerName = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]*$")
 ]
