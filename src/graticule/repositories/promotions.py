@@ -96,6 +96,10 @@ class HeldPrefixRepository(Repository[HeldPrefix]):
         """Tell whether the task is in these hands, also if nobody waits for it any more."""
         return await self._row("is_of_worker", holder.parameters()) is not None
 
+    async def is_of_job(self, holder: PrefixHolder) -> bool:
+        """Whether the prefix is one of the job of the task, which may have ended."""
+        return await self._row("is_prefix_of_job", holder.parameters()) is not None
+
     async def hold(self, holder: PrefixHolder, seconds: float) -> datetime | None:
         """Hold the prefix, and tell since when; None when another one holds it, or the task is not in these hands."""
         free = await self._row("try_to_hold_prefix", holder.parameters())

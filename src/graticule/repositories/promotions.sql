@@ -40,6 +40,14 @@ SELECT 1 FROM dagapp.dag_tasks
 WHERE task_id = %(task_id)s AND delivery_count = %(delivery_count)s
   AND (status = 'leased' AND leased_by = %(worker_id)s::text OR status = 'withdrawn');
 
+-- name: is_prefix_of_job
+-- Whoever holds the prefix of another job keeps it from putting its files there.
+SELECT 1 FROM dagapp.dag_tasks AS task
+JOIN dagapp.dag_jobs AS job USING (job_id)
+WHERE task.task_id = %(task_id)s
+  AND CASE WHEN job.asset_id IS NULL THEN starts_with(%(prefix)s, 'direct/')
+           ELSE job.input_params ->> 'blob_prefix' = %(prefix)s END;
+
 -- name: hold_longer
 -- Not when its time is over: another one may have held the prefix since.
 UPDATE dagapp.dag_held_prefixes

@@ -10,7 +10,7 @@ from typing import Annotated, Final, cast
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from graticule.core.errors import Conflict
+from graticule.core.errors import Conflict, OutputRefused
 from graticule.core.fault_points import Commit
 from graticule.core.models.fields import JsonObject, TaskKey, WorkerKey
 from graticule.handlers.catalogue import find_item
@@ -175,6 +175,11 @@ class CatalogueService:
             prefixes = HeldPrefixRepository(connection)
             now = await prefixes.hold_longer(holder, self._hold_seconds)
             if now is None and not asked.renews:
+                if not await prefixes.is_of_job(holder):
+                    raise OutputRefused(
+                        f"The task {asked.task_id} may not hold the prefix {asked.prefix!r}: it is not one of its job.",
+                        hint="A job holds its blob_prefix, and one that is submitted directly any below direct/.",
+                    )
                 now = await prefixes.hold(holder, self._hold_seconds)
             if now is None and not await prefixes.is_of_worker(holder):
                 raise _lost(asked)

@@ -261,6 +261,17 @@ async def test_what_the_catalogue_cannot_keep_is_refused_for_good(http: HttpCata
             pass
 
 
+@pytest.mark.parametrize("prefix", ["ddh/roads/01234567/v0/r1", "ddh", "direct", "directory/x", "silver/direct/x"])
+async def test_a_task_does_not_hold_the_prefix_of_another_job(
+    http: HttpCatalogue, ask: psycopg.Connection[Any], prefix: str
+) -> None:
+    """It would keep the other job from putting its files there for as long as it likes."""
+    with pytest.raises(InvalidInput, match="not one of its job"):
+        async with http.holding(prefix):
+            pass
+    assert ask.execute("SELECT count(*) FROM dagapp.dag_held_prefixes WHERE prefix = %s", [prefix]).fetchone() == (0,)
+
+
 async def test_what_only_the_database_can_check_needs_one(http: HttpCatalogue, collection_id: str) -> None:
     async def check(_: object) -> None:
         pytest.fail("nobody can check that here")

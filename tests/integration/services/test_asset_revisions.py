@@ -234,6 +234,29 @@ async def test_a_reprocessing_without_a_content_hash_does_not_keep_the_approval(
     assert approval(await desk.version(receipt.asset_id)) == (PENDING, 1)
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("table_name", "roads_v1_8c1f7fde_v0"),
+        ("stac_item_id", "roads-v1-8c1f7fde-v0"),
+        ("stac_collection_id", "pb-roads-8c1f7fde"),
+        ("blob_path", "silver/pb/roads/8c1f7fde/v0/r1/cog.tif"),
+        ("blob_path", cog(0, 1)),
+        ("blob_path", cog(0, 2).replace("/r2/", "/r2/../r1/")),
+        ("blob_path", cog(0, 2).replace("/r2/", "/r21/")),
+    ],
+)
+async def test_a_result_cannot_put_what_another_job_made_into_service(desk: Desk, field: str, value: str) -> None:
+    """The approval would last through it: the content hash is the worker's word, too."""
+    asset_id = await desk.approved()
+    await desk.process(await desk.reprocess(asset_id), **{field: value})
+    version = await desk.version(asset_id)
+    assert (version.processing_state, version.approved_revision) == ("failed", 1)
+    assert version.last_error is not None
+    assert f"{field}: '{value}' is not an output of this version" in version.last_error
+    assert await in_service(desk, asset_id) == cog(0, 1)
+
+
 # A rejection is of one content; another one has not been looked at.
 async def test_a_reprocessing_of_a_rejected_version_to_another_content_awaits_a_decision(desk: Desk) -> None:
     receipt = await desk.submit()
