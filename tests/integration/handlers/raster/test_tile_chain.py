@@ -278,7 +278,7 @@ def test_a_source_that_changes_while_it_is_read_is_rejected(desk: Desk) -> None:
     ("options", "said"),
     [
         ({"tile_size": 1000}, "multiple of 512"),
-        ({"tile_size": 512, "overlap": 512}, "less than the tile size"),
+        ({"tile_size": 512, "overlap": 512}, "half the tile size"),
         ({"target_crs": "EPSG:0"}, "EPSG:4326"),
         ({"band_names": ["a", "b"]}, "2 band_names for 1 bands"),
         ({"band_names": {"2": "a"}}, "no band '2'"),
