@@ -5,24 +5,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from hashlib import md5
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from psycopg import sql
-
-from graticule.core.errors import ConfigurationError, Conflict, InvalidInput, NotFound
+from graticule.core.errors import Conflict
 from graticule.core.ids import JobId
 from graticule.core.models.engine import JobPurpose
 from graticule.repositories.catalogue import CatalogueRepository
 from graticule.repositories.database import Connection, Database
 from graticule.repositories.errors import domain_errors
-from graticule.repositories.overviews import OVERVIEW_COMMENT, overview_name
 from graticule.repositories.queries import load_queries
 
 QUERIES = load_queries("publications.sql")
-ORIGINALS: Final = "geo"
-COPIES: Final = "external"
 HOLDERS: Final = 3  # of a process at once: each keeps a connection for as long as it copies
 ASK_AGAIN_SECONDS: Final = 0.2
 Pause = Callable[[float], Awaitable[None]]
@@ -121,18 +115,10 @@ class PublicTables:
         self._connection = connection
         self._deed = deed
 
-    async def copy(self, name: str, revision: int) -> int:
-        """Copy a table, in place of the copy that has its name, and tell the bytes; one that is there is kept."""
-        original = await self._row("look_at_table", table=_quoted(ORIGINALS, name))
-        if original is None:
-            raise NotFound(f"There is no table {name!r} to copy.")
-        present = await self._row("comment_of_table", table=_quoted(COPIES, name)) or {}
-        if present["is_there"] and not (present["comment"] or "").startswith(self._comment()):
-            raise Conflict(f"The table {name!r} of the public is not a copy of this version.")
-        comment = f"{self._comment()}{revision}, edition {original['edition']}."
-        if present["comment"] != comment:
-            await self._make(name, comment, original["key_columns"], original["geometry_columns"])
-        return await self._size(name)
+    async def copy(self, name: str) -> int:
+        """Copy a table in place of the copy that has its name, and return the bytes; one that is up to date is kept."""
+        row = await self._row("make_copy", job_id=self._deed.job_id, name=name) or {}
+        return int(row["size"])
 
     async def names(self, *, but: int | None = None) -> list[str]:
         """Name the copies of the version, of all revisions or of all but one."""
@@ -143,66 +129,11 @@ class PublicTables:
     async def drop(self, names: Sequence[str]) -> None:
         """Drop copies, with their prepared tiles."""
         for name in names:
-            await self._run("drop_copy", copy=sql.Identifier(COPIES, name))
-            await self._run("drop_copy", copy=sql.Identifier(COPIES, overview_name(name)))
-
-    def _comment(self) -> str:
-        """Begin the comment by which a copy is found; the public reads it."""
-        return f"Public copy of asset {self._deed.asset_id}, version {self._deed.version_ordinal}, revision "
-
-    async def _make(self, name: str, comment: str, key: Sequence[str], geometries: Sequence[str]) -> None:
-        """Fill a table aside, of which nobody sees anything before the end, and put it in its place then."""
-        aside = _aside(name)
-        await self._run("make_copy", copy=aside, original=sql.Identifier(ORIGINALS, name))
-        await self._run("fill_copy", copy=aside, original=sql.Identifier(ORIGINALS, name))
-        copied = await self._row("faults_of_copy", table=_quoted(ORIGINALS, name), copy=_aside_name(name)) or {}
-        if copied["is_another"]:
-            raise InvalidInput(
-                f"The table {name!r} is not what its job loaded, and is not published.",
-                hint="Revoke the version, or reprocess it and approve the new revision.",
-            )
-        if key:
-            await self._run("add_key", copy=aside, columns=sql.SQL(", ").join(map(sql.Identifier, key)))
-        for column in geometries:
-            await self._run("index_geometry", copy=aside, column=sql.Identifier(column))
-        await self._run("analyze_copy", copy=aside)
-        await self._run("comment_on_copy", copy=aside, comment=sql.Literal(comment))
-        has_overview = await self._copy_overview(name, comment)
-        await self.drop([name])  # from here on, readers wait
-        await self._run("name_copy", copy=aside, name=sql.Identifier(name))
-        if has_overview:
-            tiles = overview_name(name)
-            await self._run("name_copy", copy=_aside(tiles), name=sql.Identifier(tiles))
-
-    async def _copy_overview(self, name: str, comment: str) -> bool:
-        """Copy the prepared tiles of a table aside; False when it has none."""
-        tiles = overview_name(name)
-        copy, original = _aside(tiles), sql.Identifier(ORIGINALS, tiles)
-        tables = {"overview": _quoted(ORIGINALS, tiles), "table": _quoted(ORIGINALS, name)}
-        found = await self._row("find_overview", **tables) or {}
-        if not found["is_current"]:
-            return False
-        await self._run("make_copy", copy=copy, original=original)
-        await self._run("fill_copy", copy=copy, original=original)
-        await self._run("add_key", copy=copy, columns=sql.SQL("z, x, y"))
-        await self._run("comment_on_copy", copy=copy, comment=sql.Literal(OVERVIEW_COMMENT + comment))
-        return True
-
-    async def _size(self, name: str) -> int:
-        state = await self._row("state_of_copy", table=_quoted(COPIES, name)) or {}
-        if not state["is_readable"]:
-            raise ConfigurationError(
-                f"The public's service may not read the table {name!r}.", hint="Run `graticule schema migrate`."
-            )
-        return int(state["size"])
+            await self._row("drop_copy", job_id=self._deed.job_id, name=name)
 
     async def _row(self, query: str, **parameters: Any) -> dict[str, Any] | None:
         with domain_errors(query.replace("_", " ")):
             return await (await self._connection.execute(QUERIES[query], parameters)).fetchone()
-
-    async def _run(self, query: str, **names: sql.Composable) -> None:
-        with domain_errors(query.replace("_", " ")):
-            await self._connection.execute(sql.SQL(QUERIES[query]).format(**names))
 
 
 class PublishedItems:
@@ -243,17 +174,3 @@ class PublishedItems:
     async def _rows(self, query: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
         with domain_errors(query.replace("_", " ")):
             return await (await self._connection.execute(QUERIES[query], parameters)).fetchall()
-
-
-def _aside(name: str) -> sql.Identifier:
-    """Name the table in which a copy is filled."""
-    return sql.Identifier(COPIES, _aside_name(name))
-
-
-def _aside_name(name: str) -> str:
-    return f"making_{md5(name.encode(), usedforsecurity=False).hexdigest()}"
-
-
-def _quoted(schema: str, table: str) -> str:
-    """Write a table's name as the functions of the catalogue read it."""
-    return sql.Identifier(schema, table).as_string()

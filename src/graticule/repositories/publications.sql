@@ -40,67 +40,12 @@ ORDER BY job.created_at;
 -- name: find_original
 SELECT pgstac.get_item(%(item_id)s, %(collection_id)s) AS content;
 
--- name: look_at_table
--- What a copy must be like: its key, its geometries, and what tells one making of the table from another.
-SELECT left(md5(concat(obj_description(original.oid, 'pg_class'), original.oid)), 12) AS edition,
-       coalesce((SELECT array_agg(attname::text ORDER BY array_position(indkey::int2[], attnum))
-                 FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY (indkey)
-                 WHERE indrelid = original.oid AND indisprimary), '{}') AS key_columns,
-       coalesce((SELECT array_agg(attname::text ORDER BY attnum) FROM pg_attribute
-                 WHERE attrelid = original.oid AND attnum > 0 AND NOT attisdropped
-                   AND atttypid = to_regtype('geometry')), '{}') AS geometry_columns
-FROM (SELECT to_regclass(%(table)s)::oid AS oid) AS original
-WHERE original.oid IS NOT NULL;
-
--- name: comment_of_table
-SELECT to_regclass(%(table)s) IS NOT NULL AS is_there, obj_description(to_regclass(%(table)s), 'pg_class') AS comment;
-
--- name: find_overview
--- Whether there are prepared tiles of a table as it is: an older release replaces the table without them. They are of the
--- same owner: a worker could make others beside a table that is not its own.
-SELECT EXISTS (
-    SELECT FROM pg_class AS live JOIN pg_class AS overview ON overview.relowner = live.relowner
-    WHERE live.oid = to_regclass(%(table)s) AND overview.oid = to_regclass(%(overview)s) AND overview.relkind = 'r'
-      AND obj_description(overview.oid, 'pg_class') = 'Tiles. ' || obj_description(live.oid, 'pg_class')
-) AS is_current;
-
 -- name: make_copy
--- It is only read: it needs neither defaults nor sequences.
-CREATE TABLE {copy} (
-    LIKE {original} INCLUDING COMMENTS INCLUDING CONSTRAINTS INCLUDING STORAGE INCLUDING COMPRESSION
-);
-
--- name: fill_copy
-INSERT INTO {copy} SELECT * FROM {original};
-
--- name: faults_of_copy
--- Whether the rows of the copy are those that the original was made of; of a table of an older release that is unknown.
-SELECT coalesce(
-    substring(obj_description(to_regclass(%(table)s), 'pg_class') FROM 'Content: ([0-9a-f]{64})')
-        <> dagapp.hash_rows('external', %(copy)s), false
-) AS is_another;
-
--- name: add_key
-ALTER TABLE {copy} ADD PRIMARY KEY ({columns});
-
--- name: index_geometry
-CREATE INDEX ON {copy} USING gist ({column});
-
--- name: analyze_copy
-ANALYZE {copy};
-
--- name: comment_on_copy
-COMMENT ON TABLE {copy} IS {comment};
+-- The functions that make and drop copies are the schema's: see schema/outputs.sql.
+SELECT dagapp.make_copy(%(job_id)s, %(name)s) AS size;
 
 -- name: drop_copy
-DROP TABLE IF EXISTS {copy};
-
--- name: name_copy
-ALTER TABLE {copy} RENAME TO {name};
-
--- name: state_of_copy
-SELECT pg_total_relation_size(to_regclass(%(table)s)) AS size,
-       has_table_privilege('graticule_serve_external', to_regclass(%(table)s), 'SELECT') AS is_readable;
+SELECT dagapp.drop_copy(%(job_id)s, %(name)s);
 
 -- name: copies_of_version
 -- By their comments: names are cut where they are long. Of all revisions, or of all but one.

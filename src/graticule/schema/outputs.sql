@@ -74,6 +74,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
                 AND (split_part(wanted, '/', 2) = inputs ->> 'stac_item_id'
                      OR starts_with(split_part(wanted, '/', 2), (inputs ->> 'stac_item_id') || '-'))
         END
+        WHEN kind = 'copy' THEN purpose = 'export' AND wanted = inputs ->> 'table_name'
         WHEN kind = 'collection' THEN EXISTS (
             SELECT FROM dagapp.collections_of_job(inputs) AS own
             WHERE wanted = own || '-public'
@@ -120,7 +121,8 @@ BEGIN
     RAISE EXCEPTION USING
         ERRCODE = 'GR001',
         MESSAGE = format('The job %s may not write the %s %s: %s.', of_job, kind, quote_literal(left(wanted, 200)), reason),
-        HINT = CASE WHEN reason = 'the job belongs to no version of an asset'
+        HINT = CASE WHEN kind = 'copy' THEN 'Revoke the version, or reprocess it and approve the new revision.'
+               WHEN reason = 'the job belongs to no version of an asset'
                THEN 'Jobs that are submitted directly write tables named direct_…, prefixes below direct/…, and'
                     ' collections named direct-…. To change the data of an asset, submit or reprocess it.'
                ELSE 'Submit or reprocess the asset: its newest job writes its outputs.' END;
@@ -238,29 +240,33 @@ END $$;
 
 -- Take over a table that a worker has made, with nothing on it that would run as its new owner and with no rights that the
 -- worker has handed out; false when it is more than rows.
-CREATE OR REPLACE FUNCTION dagapp.take_table(wanted text) RETURNS boolean
+DROP FUNCTION IF EXISTS dagapp.take_table(text);
+CREATE OR REPLACE FUNCTION dagapp.take_table(in_schema text, wanted text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    taken text := format('%I.%I', in_schema, wanted);
     reader record;
 BEGIN
-    EXECUTE format('LOCK TABLE geo.%I IN ACCESS EXCLUSIVE MODE', wanted);
-    IF NOT dagapp.is_plain_table(to_regclass(format('geo.%I', wanted))) THEN
+    EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', taken);
+    IF NOT dagapp.is_plain_table(to_regclass(taken)) THEN
         RETURN false;
     END IF;
-    EXECUTE format('ALTER TABLE geo.%I OWNER TO graticule_owner', wanted);
+    EXECUTE format('ALTER TABLE %s OWNER TO graticule_owner', taken);
     FOR reader IN
         SELECT DISTINCT CASE granted.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(granted.grantee)) END
                AS name
         FROM (
-            SELECT relacl AS acl FROM pg_class WHERE oid = to_regclass(format('geo.%I', wanted))
+            SELECT relacl AS acl FROM pg_class WHERE oid = to_regclass(taken)
             UNION ALL
-            SELECT attacl FROM pg_attribute WHERE attrelid = to_regclass(format('geo.%I', wanted))
+            SELECT attacl FROM pg_attribute WHERE attrelid = to_regclass(taken)
         ) AS held, aclexplode(held.acl) AS granted
         WHERE granted.grantee <> 'graticule_owner'::regrole
     LOOP
-        EXECUTE format('REVOKE ALL ON geo.%I FROM %s CASCADE', wanted, reader.name);
+        EXECUTE format('REVOKE ALL ON %s FROM %s CASCADE', taken, reader.name);
     END LOOP;
-    EXECUTE format('GRANT SELECT ON geo.%I TO graticule_worker, graticule_serve_internal', wanted);
+    EXECUTE format('GRANT SELECT ON %s TO %s', taken,
+                   CASE in_schema WHEN 'geo' THEN 'graticule_worker, graticule_serve_internal'
+                   ELSE 'graticule_serve_external' END);
     RETURN true;
 END $$;
 
@@ -279,11 +285,113 @@ BEGIN
              AS parts (staging, final)
         JOIN pg_class AS staged ON staged.relname = parts.staging AND staged.relnamespace = 'geo'::regnamespace
     LOOP
-        IF NOT dagapp.take_table(part.name) THEN
+        IF NOT dagapp.take_table('geo', part.name) THEN
             PERFORM dagapp.refuse_output(of_job, 'table', wanted, 'what was staged for it is more than a table of rows');
         END IF;
         EXECUTE format('ALTER TABLE geo.%I RENAME TO %I', part.name, part.final);
     END LOOP;
+END $$;
+
+-- Copy a table of features, or its tiles, aside; return the name of the copy. The owner reads the table: it must be rows only.
+CREATE OR REPLACE FUNCTION dagapp.copy_aside(wanted text, comment text) RETURNS text
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    original text := format('geo.%I', wanted);
+    aside text := format('external.%I', 'making_' || md5(wanted));
+    index record;
+BEGIN
+    EXECUTE format('LOCK TABLE ONLY %s IN SHARE ROW EXCLUSIVE MODE', original);
+    IF NOT dagapp.is_plain_table(to_regclass(original)) THEN
+        RETURN NULL;
+    END IF;
+    EXECUTE format('CREATE TABLE %s (LIKE %s INCLUDING COMMENTS INCLUDING STORAGE INCLUDING COMPRESSION)', aside, original);
+    EXECUTE format('INSERT INTO %s SELECT * FROM ONLY %s', aside, original);
+    FOR index IN
+        SELECT indisprimary AS is_key, string_agg(quote_ident(attname), ', ' ORDER BY position) AS columns
+        FROM pg_index
+        JOIN pg_class AS made ON made.oid = indexrelid
+        JOIN pg_am AS method ON method.oid = made.relam
+        CROSS JOIN LATERAL unnest(indkey::int2[]) WITH ORDINALITY AS key (number, position)
+        JOIN pg_attribute ON attrelid = indrelid AND attnum = number
+        WHERE indrelid = to_regclass(original) AND (indisprimary OR amname = 'gist')
+        GROUP BY indexrelid, indisprimary
+        ORDER BY indexrelid
+    LOOP
+        EXECUTE format(CASE WHEN index.is_key THEN 'ALTER TABLE %s ADD PRIMARY KEY (%s)'
+                            ELSE 'CREATE INDEX ON %s USING gist (%s)' END, aside, index.columns);
+    END LOOP;
+    EXECUTE format('ANALYZE %s', aside);
+    EXECUTE format('COMMENT ON TABLE %s IS %L', aside, comment);
+    EXECUTE format('GRANT SELECT ON %s TO graticule_serve_external', aside);
+    RETURN aside;
+END $$;
+
+-- Copy an approved table, with its tiles, to where the public reads it, in place of an earlier copy, and return the bytes.
+-- Copies belong to the owner of the schema: no worker writes them. One that is up to date is kept.
+CREATE OR REPLACE FUNCTION dagapp.make_copy(of_job text, wanted text) RETURNS bigint
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    original oid := to_regclass(format('geo.%I', wanted));
+    tiles text := 'tiles_' || md5(wanted);
+    copy oid := to_regclass(format('external.%I', wanted));
+    described text := obj_description(original, 'pg_class');
+    whose text;
+    comment text;
+    part record;
+BEGIN
+    PERFORM dagapp.require_outputs(of_job, 'copy', ARRAY[wanted]);
+    SELECT format('Public copy of asset %s, version %s, revision ', asset_id, version_ordinal),
+           format('%s, edition %s.', input_params ->> 'revision', left(md5(concat(described, original)), 12))
+    INTO whose, comment
+    FROM dagapp.dag_jobs WHERE job_id = of_job;
+    comment := whose || comment;
+    IF original IS NULL THEN
+        PERFORM dagapp.refuse_output(of_job, 'copy', wanted, 'there is no such table');
+    ELSIF copy IS NOT NULL AND NOT starts_with(coalesce(obj_description(copy, 'pg_class'), ''), whose) THEN
+        PERFORM dagapp.refuse_output(of_job, 'copy', wanted, 'the public table of that name is not a copy of this version');
+    ELSIF obj_description(copy, 'pg_class') = comment THEN
+        RETURN pg_total_relation_size(copy);
+    ELSIF dagapp.copy_aside(wanted, comment) IS NULL THEN
+        PERFORM dagapp.refuse_output(of_job, 'copy', wanted, 'the table is more than rows');
+    ELSIF substring(described FROM 'Content: ([0-9a-f]{64})') <> dagapp.hash_rows('external', 'making_' || md5(wanted)) THEN
+        PERFORM dagapp.refuse_output(of_job, 'copy', wanted, 'its rows are not those that were approved');
+    END IF;
+    -- An older release replaces a table without its tiles, and a worker could make tiles beside a table that is not its own.
+    PERFORM dagapp.copy_aside(tiles, 'Tiles. ' || comment)
+    FROM pg_class AS live
+    JOIN pg_class AS overview
+        ON overview.relname = tiles AND overview.relnamespace = live.relnamespace AND overview.relowner = live.relowner
+    WHERE live.oid = original AND obj_description(overview.oid, 'pg_class') = 'Tiles. ' || described;
+    EXECUTE format('DROP TABLE IF EXISTS external.%I, external.%I', wanted, tiles);  -- from here on, readers wait
+    FOR part IN
+        SELECT filled.relname AS name, parts.final
+        FROM (VALUES (wanted), (tiles)) AS parts (final)
+        JOIN pg_class AS filled
+            ON filled.relname = 'making_' || md5(parts.final) AND filled.relnamespace = 'external'::regnamespace
+    LOOP
+        EXECUTE format('ALTER TABLE external.%I RENAME TO %I', part.name, part.final);
+    END LOOP;
+    RETURN pg_total_relation_size(to_regclass(format('external.%I', wanted)));
+END $$;
+
+-- Drop a copy for the public, with its tiles, in the name of a job that a decision on its asset has started.
+CREATE OR REPLACE FUNCTION dagapp.drop_copy(of_job text, wanted text) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT EXISTS (
+        SELECT FROM dagapp.dag_jobs AS job
+        WHERE job.job_id = of_job AND job.status IN ('pending', 'running')
+          AND job.purpose IN ('export', 'reversal', 'unpublish')
+          AND starts_with(
+              obj_description(to_regclass(format('external.%I', wanted)), 'pg_class'),
+              format('Public copy of asset %s, version %s', job.asset_id,
+                     CASE WHEN job.purpose <> 'unpublish' THEN job.version_ordinal || ', ' END)
+          )
+    ) THEN
+        PERFORM dagapp.refuse_output(of_job, 'copy', wanted, 'it is no copy of the version that the job works on');
+    END IF;
+    EXECUTE format('DROP TABLE external.%I', wanted);
+    EXECUTE format('DROP TABLE IF EXISTS external.%I', 'tiles_' || md5(wanted));
 END $$;
 
 -- Whoever writes collections or items of an asset is a job of that asset, or an orchestrator that carries out a decision on
@@ -370,7 +478,7 @@ BEGIN
 END $$;
 GRANT EXECUTE ON FUNCTION dagapp.require_outputs(text, text, text[]), dagapp.promote_table(text, text),
                           dagapp.hash_rows(text, text), dagapp.fault_of_table(text, text, bigint),
-                          dagapp.is_plain_table(oid)
+                          dagapp.is_plain_table(oid), dagapp.make_copy(text, text), dagapp.drop_copy(text, text)
 TO graticule_worker, graticule_orchestrator;
 GRANT EXECUTE ON FUNCTION dagapp.delete_collection(text) TO graticule_worker;
 GRANT EXECUTE ON FUNCTION dagapp.hash_table(text, text) TO graticule_orchestrator;
@@ -407,12 +515,13 @@ DECLARE
 BEGIN
     SET LOCAL lock_timeout = '1s';
     FOR live IN
-        SELECT relname AS name FROM pg_class
-        WHERE relnamespace = 'geo'::regnamespace AND relkind = 'r' AND relowner = 'graticule_worker'::regrole
-          AND obj_description(oid, 'pg_class') ~ '^(Tiles\. )?Made by job '
+        SELECT relnamespace::regnamespace::text AS in_schema, relname AS name FROM pg_class
+        WHERE relnamespace IN ('geo'::regnamespace, 'external'::regnamespace) AND relkind = 'r'
+          AND relowner = 'graticule_worker'::regrole
+          AND obj_description(oid, 'pg_class') ~ '^(Tiles\. )?(Made by job|Public copy of asset) '
     LOOP
         BEGIN
-            PERFORM dagapp.take_table(live.name);
+            PERFORM dagapp.take_table(live.in_schema, live.name);
         EXCEPTION WHEN lock_not_available OR undefined_table THEN
             NULL;
         END;

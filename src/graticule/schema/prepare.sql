@@ -42,7 +42,8 @@ BEGIN
     END IF;
 END $$;
 
--- The partners' features are tables of schemas of their own, where workers make them: one schema for each audience.
+-- The partners' features are tables of schemas of their own, one for each audience. Workers make tables in the first; the
+-- second is filled by dagapp.make_copy alone.
 DO $$
 DECLARE
     zone record;
@@ -57,12 +58,15 @@ BEGIN
             EXECUTE format('CREATE SCHEMA %I AUTHORIZATION graticule_owner', zone.name);
             EXECUTE format('COMMENT ON SCHEMA %I IS %L', zone.name, zone.comment);
         END IF;
-        IF NOT (has_schema_privilege('graticule_worker', zone.name, 'USAGE')
-                AND has_schema_privilege('graticule_worker', zone.name, 'CREATE')) THEN
-            EXECUTE format('GRANT USAGE, CREATE ON SCHEMA %I TO graticule_worker', zone.name);
-        END IF;
         IF NOT has_schema_privilege(zone.reader, zone.name, 'USAGE') THEN
             EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', zone.name, zone.reader);
         END IF;
     END LOOP;
+    IF NOT (has_schema_privilege('graticule_worker', 'geo', 'USAGE')
+            AND has_schema_privilege('graticule_worker', 'geo', 'CREATE')) THEN
+        GRANT USAGE, CREATE ON SCHEMA geo TO graticule_worker;
+    END IF;
+    IF has_schema_privilege('graticule_worker', 'external', 'USAGE') THEN
+        REVOKE ALL ON SCHEMA external FROM graticule_worker;
+    END IF;
 END $$;

@@ -167,12 +167,10 @@ GRANT SELECT ON serving.external_versions, serving.external_items TO graticule_s
 
 RESET ROLE;
 
--- Tables of features: each audience reads those of its own zone, also the ones that are made later.
+-- Tables of features that workers make, also later: what is copied for the public is granted when it is copied.
 SET LOCAL ROLE graticule_worker;
 GRANT SELECT ON ALL TABLES IN SCHEMA geo TO graticule_serve_internal;
-GRANT SELECT ON ALL TABLES IN SCHEMA external TO graticule_serve_external;
 ALTER DEFAULT PRIVILEGES IN SCHEMA geo GRANT SELECT ON TABLES TO graticule_serve_internal;
-ALTER DEFAULT PRIVILEGES IN SCHEMA external GRANT SELECT ON TABLES TO graticule_serve_external;
 RESET ROLE;
 
 -- The catalogue: a service sees the rows that its audience may see, whatever it asks; all others see all. It has the

@@ -297,6 +297,27 @@ def test_a_worker_hands_no_function_of_its_own_to_the_owner(worker: psycopg.Conn
         worker.execute("SELECT dagapp.promote_table(%s, %s)", [CURRENT, TABLE])
 
 
+@pytest.mark.parametrize("what", LADEN)
+def test_a_copy_for_the_public_runs_no_function_of_a_worker(worker: psycopg.Connection[Any], what: str) -> None:
+    worker.execute(RUNS_AS)
+    worker.execute(f"CREATE TABLE geo.{TABLE} (fid bigint NOT NULL)")
+    worker.execute(LADEN[what].replace("staging_current", TABLE).encode())
+    with pytest.raises(psycopg.DatabaseError, match="more than rows"):
+        worker.execute("SELECT dagapp.make_copy(%s, %s)", [EXPORT, TABLE])
+
+
+@pytest.mark.parametrize("job_id", [CURRENT, OUTDATED, UNPUBLISH, DIRECT, ENDED])
+def test_only_an_export_of_the_version_makes_its_copy(worker: psycopg.Connection[Any], job_id: JobId) -> None:
+    with pytest.raises(psycopg.DatabaseError, match=f"{job_id} may not write the copy '{TABLE}'"):
+        worker.execute("SELECT dagapp.make_copy(%s, %s)", [job_id, TABLE])
+
+
+@pytest.mark.parametrize("statement", ["CREATE TABLE external.made ()", "SELECT dagapp.copy_aside('made', '')"])
+def test_a_worker_makes_no_copy_of_its_own(worker: psycopg.Connection[Any], statement: LiteralString) -> None:
+    with pytest.raises(InsufficientPrivilege):
+        worker.execute(statement)
+
+
 def test_a_worker_hashes_with_its_own_rights(worker: psycopg.Connection[Any]) -> None:
     query: LiteralString = "SELECT prosecdef FROM pg_proc WHERE oid = 'dagapp.hash_rows(text, text)'::regprocedure"
     assert worker.execute(query).fetchone() == (False,)
@@ -334,9 +355,8 @@ def test_a_worker_cannot_write_in_the_name_of_a_decision(
             admin.execute("UPDATE dagapp.dag_jobs SET status = 'running', ended_at = NULL WHERE asset_id IS NOT NULL")
 
 
-@pytest.mark.parametrize("queries", ["publications.sql", "served_tables.sql"])
 async def test_tiles_beside_a_table_count_when_its_owner_made_them(
-    pool: Database, worker: psycopg.Connection[Any], queries: str
+    pool: Database, worker: psycopg.Connection[Any]
 ) -> None:
     await _load(pool, CURRENT, TABLE)
     overview = f"geo.{overview_name(TABLE)}"
@@ -345,8 +365,11 @@ async def test_tiles_beside_a_table_count_when_its_owner_made_them(
     worker.execute(
         f"DO $$ BEGIN EXECUTE format('COMMENT ON TABLE {overview} IS %L', 'Tiles. ' || {comment}); END $$".encode()
     )
-    found = worker.execute(load_queries(queries)["find_overview"], {"overview": overview, "table": f"geo.{TABLE}"})
-    assert found.fetchone() == (False,)
+    query = load_queries("served_tables.sql")["find_overview"]
+    assert worker.execute(query, {"overview": overview, "table": f"geo.{TABLE}"}).fetchone() == (False,)
+    worker.execute("SELECT dagapp.make_copy(%s, %s)", [EXPORT, TABLE])
+    copies = "SELECT relname FROM pg_class WHERE relnamespace = 'external'::regnamespace AND relkind = 'r'"
+    assert worker.execute(copies).fetchall() == [(TABLE,)]
 
 
 def _write_item(worker: psycopg.Connection[Any], collection: str, named: JobId | None) -> None:

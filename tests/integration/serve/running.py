@@ -153,7 +153,6 @@ class World:
             value = mark_of(audience, ordinal, revision)
             write_raster(self.folder / "storage" / blob_of(ordinal, revision, container), value)
         with self.connected() as connection:
-            connection.execute("SET ROLE graticule_worker")
             for audience, ordinal, revision in product(Audience, ordinals, revisions):
                 schema = "geo" if audience is INTERNAL else "external"
                 write_table(connection, schema, table_of(ordinal, revision), mark_of(audience, ordinal, revision))
@@ -213,12 +212,16 @@ def write_raster(path: Path, value: int) -> None:
 
 
 def write_table(connection: psycopg.Connection[Any], schema: str, name: str, mark: int) -> None:
-    """Write a table of one feature."""
+    """Write a live table of one feature, with the owner and the reader that it would have."""
     table = sql.Identifier(schema, name)
+    audience = INTERNAL if schema == "geo" else Audience.EXTERNAL
+    connection.execute("SET ROLE graticule_owner")
     make: LiteralString = "CREATE TABLE {} (fid integer PRIMARY KEY, mark integer, geom geometry(Point, 4326))"
     fill: LiteralString = "INSERT INTO {} VALUES (1, %s, ST_Point(%s, %s, 4326))"
     connection.execute(sql.SQL(make).format(table))
     connection.execute(sql.SQL(fill).format(table), [mark, *INSIDE])
+    reader = sql.Identifier(f"graticule_serve_{audience}")
+    connection.execute(sql.SQL("GRANT SELECT ON {} TO {}").format(table, reader))
 
 
 def _insert(connection: psycopg.Connection[Any], rows: Sequence[Row]) -> None:

@@ -143,7 +143,6 @@ class Story:
     def _write_tables(self, name: str, receipt: SubmissionReceipt) -> None:
         """Write the table of a revision, and the copy that an export would make of it."""
         with self.world.connected() as connection:
-            connection.execute("SET ROLE graticule_worker")
             for audience, schema in ((INTERNAL, "geo"), (EXTERNAL, "external")):
                 write_table(connection, schema, name, mark_of(audience, receipt.version_ordinal, receipt.revision))
             connection.execute(f"COMMENT ON TABLE geo.{name} IS 'Made by job {receipt.job_id}: for a test.'".encode())

@@ -248,7 +248,6 @@ def _write_secrets(world: World) -> None:
     with rasterio.open(path, "r+", IGNORE_COG_LAYOUT_BREAK="YES") as file:
         file.update_tags(secret=SECRET)
     with world.connected() as connection:
-        connection.execute("SET ROLE graticule_worker")
         write_table(connection, "geo", HIDDEN_TABLE, 200)
         connection.execute("RESET ROLE")
         connection.execute(

@@ -125,7 +125,7 @@ class _Export:
         """Copy the table and catalogue the copies, and let older ones go, in the hold's own transaction."""
         size, tables = 0, PublicTables(hold.connection, self._deed)
         if self._given.table_name is not None:
-            size = await tables.copy(self._given.table_name, self._given.revision)
+            size = await tables.copy(self._given.table_name)
         old = await tables.names(but=self._given.kept_revision)
         await tables.drop([name for name in old if name != self._given.table_name])
         await hold.confirm()  # to copy takes a while

@@ -214,10 +214,10 @@ class Publisher:
         self, outputs: dict[str, Any], *, job_id: JobId | None = None, ordinal: int = 0, revision: int = 1, **more: Any
     ) -> HandlerResult:
         """Export a revision; without a job, by one that is started now."""
-        given = {"asset_id": self.asset_id, "version_ordinal": ordinal, "revision": revision, **outputs, **more}
+        version = {"asset_id": self.asset_id, "version_ordinal": ordinal, "version_prefix": self.prefix(ordinal)}
         kind = "vector" if outputs.get("table_name") else "raster"
-        job_id = job_id or self.job("export", ordinal)
-        return await self.run("publish.export", job_id, version_prefix=self.prefix(ordinal), data_type=kind, **given)
+        given = {**version, "revision": revision, "data_type": kind, **outputs, **more}
+        return await self.run("publish.export", job_id or self.job("export", ordinal, **given), **given)
 
     async def reverse(self, *, job_id: JobId | None = None, ordinal: int = 0, **more: Any) -> HandlerResult:
         given = {"asset_id": self.asset_id, "version_ordinal": ordinal, "version_prefix": self.prefix(ordinal), **more}

@@ -196,7 +196,7 @@ async def test_a_pipeline_removes_the_copies_when_there_is_one(
 async def test_tables_are_copied_without_the_factory(publisher: Publisher, factory: FactoryDouble) -> None:
     name = f"roads_{publisher.asset_id[:8]}_v0"
     publisher.made_table(name, (1, "a"))
-    job_id = publisher.job("export")
+    job_id = publisher.job("export", table_name=name, version_prefix=publisher.prefix())
     assert output(await publisher.export({"table_name": name}, job_id=job_id))["export_run_id"] == job_id
     assert factory.asked == []
 

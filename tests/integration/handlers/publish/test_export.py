@@ -8,7 +8,8 @@ from typing import Any
 
 import orjson
 import pytest
-from psycopg import sql
+from psycopg import DatabaseError, sql
+from psycopg.errors import InsufficientPrivilege
 from tests.integration.handlers.publish.publisher import Publisher, output
 from tests.unit.handlers.stac.valid import assert_valid
 
@@ -336,7 +337,7 @@ async def test_a_table_whose_rows_have_changed_is_not_published(publisher: Publi
     publisher.admin.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(table, comment))
     publisher.admin.execute(sql.SQL("UPDATE {} SET name = 'b'").format(table))
     refused = await publisher.export(outputs)
-    assert "is not what its job loaded" in str(refused.error_message)
+    assert "its rows are not those that were approved" in str(refused.error_message)
     assert not refused.retryable
     assert publisher.tables() == []
     publisher.admin.execute(sql.SQL("UPDATE {} SET name = 'a'").format(table))
@@ -354,28 +355,32 @@ async def test_a_table_without_files_is_published_with_its_item(publisher: Publi
     assert item["assets"] == {"features": {"href": features, "type": "application/geo+json", "roles": ["data"]}}
 
 
-async def test_only_the_service_of_the_public_reads_the_copy(publisher: Publisher) -> None:
+async def test_the_copy_is_read_by_the_service_of_the_public_and_changed_by_nobody(publisher: Publisher) -> None:
     name = f"roads_{publisher.asset_id[:8]}_v0"
     publisher.made_table(name, (1, "a"))
     output(await publisher.export({"table_name": name}))
-    may = "SELECT has_table_privilege(%s, %s, 'SELECT'), has_table_privilege(%s, %s, 'INSERT, UPDATE, DELETE')"
-    for role, seen in (("graticule_serve_external", True), ("graticule_serve_internal", False)):
-        given = (role, f"external.{name}", role, f"external.{name}")
-        assert publisher.admin.execute(may, given).fetchone() == (seen, False)
-    publisher.admin.execute(
-        "ALTER DEFAULT PRIVILEGES FOR ROLE graticule_worker IN SCHEMA external"
-        " REVOKE SELECT ON TABLES FROM graticule_serve_external"
+    may = (
+        "SELECT has_table_privilege(%s, %s, 'SELECT'), has_table_privilege(%s, %s, 'INSERT, UPDATE, DELETE, TRUNCATE')"
     )
-    try:
-        publisher.made_table(f"{name}_r2", (1, "a"))
-        result = await publisher.export({"table_name": f"{name}_r2"}, revision=2)
-    finally:
-        publisher.admin.execute(
-            "ALTER DEFAULT PRIVILEGES FOR ROLE graticule_worker IN SCHEMA external"
-            " GRANT SELECT ON TABLES TO graticule_serve_external"
-        )
-    assert "may not read" in str(result.error_message)
-    assert publisher.tables() == [name], "all or nothing"
+    for role, is_seen in (("serve_external", True), ("serve_internal", False), ("worker", False)):
+        given = (f"graticule_{role}", f"external.{name}", f"graticule_{role}", f"external.{name}")
+        assert publisher.admin.execute(may, given).fetchone() == (is_seen, False)
+    with publisher.admin.transaction(force_rollback=True):
+        publisher.admin.execute("SET LOCAL ROLE graticule_worker")
+        with pytest.raises(InsufficientPrivilege):
+            publisher.admin.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier("external", name)))
+
+
+async def test_only_a_job_that_withdraws_a_version_drops_its_copy(publisher: Publisher) -> None:
+    name = f"roads_{publisher.asset_id[:8]}_v0"
+    publisher.made_table(name, (1, "a"))
+    output(await publisher.export({"table_name": name}))
+    query = "SELECT dagapp.drop_copy(%s, %s)"
+    for job_id in (publisher.job("process", table_name=name), publisher.job("reversal", 1), "none"):
+        with pytest.raises(DatabaseError, match="no copy of the version that the job works on"):
+            publisher.admin.execute(query, (job_id, name))
+    publisher.admin.execute(query, (publisher.job("reversal"), name))
+    assert publisher.tables() == []
 
 
 async def test_a_table_is_copied_once_and_the_next_revision_takes_its_place(publisher: Publisher) -> None:
@@ -395,7 +400,7 @@ async def test_a_table_is_copied_once_and_the_next_revision_takes_its_place(publ
 async def test_a_table_of_another_is_never_replaced(publisher: Publisher) -> None:
     name = f"roads_{publisher.asset_id[:8]}_v0"
     publisher.made_table(name, (1, "a"))
-    publisher.admin.execute(f"SET ROLE graticule_worker; CREATE TABLE external.{name} (); RESET ROLE".encode())
+    publisher.admin.execute(sql.SQL("CREATE TABLE {} ()").format(sql.Identifier("external", name)))
     result = await publisher.export({"table_name": name})
     assert "not a copy of this version" in str(result.error_message)
 
