@@ -153,7 +153,7 @@ class Change(Asked):
 class VersionChange(Change):
     """Base of what is asked of one version; without an ordinal it is the one that the deed suits."""
 
-    version_ordinal: Ordinal | None = None
+    version_ordinal: Annotated[Ordinal, Field(strict=True)] | None = None
 
 
 class Decision(VersionChange):
