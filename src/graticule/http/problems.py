@@ -14,6 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, BeforeValidator, Field
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from graticule.core.errors import (
@@ -191,6 +192,8 @@ class UnexpectedErrors:
 
         try:
             await self.app(scope, receive, noticing)
+        except ClientDisconnect:
+            _log.info("the client went away before its request was complete")
         except Exception as error:
             response = await answer_error(Request(scope), error)
             if begun:  # half an answer is out: only cutting the connection tells the caller

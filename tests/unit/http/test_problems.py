@@ -7,12 +7,13 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi import FastAPI, HTTPException
+from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
+from starlette.types import Message
 from structlog.testing import capture_logs
 
 from graticule.core import errors
@@ -46,6 +47,10 @@ def app() -> FastAPI:
     @app.get("/broken")
     async def broken() -> None:
         raise RuntimeError("an inner secret")
+
+    @app.post("/relayed")
+    async def relayed(request: Request) -> int:
+        return len([part async for part in request.stream()])
 
     @app.get("/half")
     async def streamed() -> StreamingResponse:
@@ -185,6 +190,21 @@ async def test_half_an_answer_is_cut_off(client: httpx.AsyncClient) -> None:
     with capture_logs() as lines, pytest.raises(RuntimeError, match="the other half"):
         await client.get("/half")
     assert "request failed" in [line["event"] for line in lines]
+
+
+async def test_a_client_that_goes_away_in_the_middle_of_its_request_is_no_error(app: FastAPI) -> None:
+    async def gone() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def unheard(message: Message) -> None:
+        raise AssertionError(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/relayed", "query_string": b"", "headers": []}
+    with capture_logs() as lines:
+        await app(scope, gone, unheard)
+    (line,) = [line for line in lines if "client" in line["event"]]
+    assert line["log_level"] == "info"
+    assert not [line for line in lines if "exc_info" in line]
 
 
 async def test_an_invalid_body_is_told_field_by_field_without_what_was_sent(client: httpx.AsyncClient) -> None:
