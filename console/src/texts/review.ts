@@ -158,6 +158,8 @@ export const review = {
       public: 'It is copied to the public zone, and everyone can see it, without signing in.',
     },
     takesBack: 'The dataset is public now. This takes all of its versions back from the public.',
+    note: 'Note (optional)',
+    noteHint: 'The partner reads it with the decision.',
   },
   reject: {
     open: 'Reject…',

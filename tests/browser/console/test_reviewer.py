@@ -31,6 +31,7 @@ from graticule.cli.demo_island import Island
 from graticule.core.table import DatabaseRole
 
 TILE = "/tiles/WebMercatorQuad/11/675/939.png"  # in the middle of the island
+NOTE = "Please send the next one with a land mask."
 REASON = "The beaches of the north are missing. Send them all."
 FOR_OPERATORS = "/api/(proxy|admin|status)/"
 NEXT_FRAMES = "() => new Promise((shown) => requestAnimationFrame(() => requestAnimationFrame(shown)))"
@@ -209,9 +210,15 @@ def approves_by_keyboard(reviewer: Visitor) -> None:
     reviewer.tab_to(dialog.get_by_role("radio", name="Official use only"))
     reviewer.page.keyboard.press("ArrowDown")
     expect(dialog.get_by_role("radio", name="Public")).to_be_checked()
+    note = dialog.get_by_label("Note (optional)")
+    reviewer.tab_to(note)
+    reviewer.page.keyboard.type(NOTE)
+    reviewer.examine("approve_dialog")
+    reviewer.tab_to(dialog.get_by_role("button", name="Approve"))
     reviewer.page.keyboard.press("Enter")
     expect(dialog).to_have_count(0)
     reviewer.sees("Approved. It is in service.")
+    reviewer.sees(NOTE)
 
 
 def the_beaches_are_looked_at(reviewer: Visitor) -> None:

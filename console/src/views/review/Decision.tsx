@@ -13,6 +13,7 @@ import type { UnderReview } from './underReview'
 
 type Clearance = 'ouo' | 'public'
 const CLEARANCES: readonly Clearance[] = ['ouo', 'public']
+const TEXT_MAX = 2000
 
 interface Props {
   /** As it was when the dialog was opened: what changes meanwhile must not be decided by it. */
@@ -26,8 +27,9 @@ export function ApproveDialog({ seen, name, onDone, onClose }: Props) {
   const { change, now } = useChange(seen.asset, seen.version.version_ordinal)
   const { clearance_state: cleared } = now?.asset ?? seen.asset
   const [clearance, setClearance] = useState(CLEARANCES.find((each) => each === cleared) ?? null)
+  const [note, setNote] = useState('')
   const approve = (expected_version: number) => {
-    const body = { ...whichOf(seen), expected_version, clearance_level: clearance! }
+    const body = { ...whichOf(seen), expected_version, clearance_level: clearance!, note: note.trim() || null }
     return content(gateway.POST('/api/platform/approve', { body }))
   }
   return (
@@ -58,6 +60,11 @@ export function ApproveDialog({ seen, name, onDone, onClose }: Props) {
         ))}
       </fieldset>
       {cleared === 'public' && clearance === 'ouo' && <p>{texts.approve.takesBack}</p>}
+      <Field label={texts.approve.note} hint={texts.approve.noteHint}>
+        {(control) => (
+          <textarea {...control} maxLength={TEXT_MAX} value={note} onChange={(event) => setNote(event.target.value)} />
+        )}
+      </Field>
       <Overtaken now={now} revisions={revisionsOf(seen, now)} onLoad={onClose} />
     </Dialog>
   )
@@ -83,7 +90,7 @@ export function RejectDialog({ seen, name, onDone, onClose }: Props) {
           <textarea
             {...control}
             required
-            maxLength={2000}
+            maxLength={TEXT_MAX}
             value={reason}
             onChange={(event) => setReason(event.target.value)}
           />
