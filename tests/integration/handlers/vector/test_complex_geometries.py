@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 import shapely
+import shapely.affinity
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.integration.handlers.vector.vector_chain import FILE, Chain, codes, write_features
 
 from graticule.handlers.vector.preparing import complexity
@@ -84,6 +87,21 @@ def test_parts_with_borders_in_common_are_taken() -> None:
 @pytest.mark.parametrize(("count", "step"), [(7, 2), (7, 3), (101, 2), (1_001, 20)])
 def test_the_crossings_of_a_star_are_counted(count: int, step: int) -> None:
     assert complexity.meetings(shapely.Polygon(star(count, step))) == count * (step - 1)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=4, max_size=60))
+def test_edges_meet_where_geos_says_so(corners: list[tuple[int, int]]) -> None:
+    """On a small grid they often run beside each other, touch, or end in each other."""
+    polygon = shapely.Polygon(corners)
+    ends = shapely.get_coordinates(polygon.exterior)
+    edges = np.stack([ends[:-1], ends[1:]], axis=1)
+    lines: Any = shapely.linestrings(edges[(edges[:, 0] != edges[:, 1]).any(axis=1)])
+    first, second = shapely.STRtree(lines).query(lines, predicate="intersects")
+    found = np.count_nonzero(first < second) - len(lines)
+    assert complexity.meetings(polygon) == (0 if shapely.is_valid(polygon) else max(0, found))
+    parts = shapely.multipolygons([polygon, shapely.affinity.translate(polygon, 30)])
+    crossed = shapely.STRtree(lines).query(lines, predicate="crosses").shape[1]  # each pair twice, in two polygons once
+    assert complexity.meetings(parts) == crossed + 2 * complexity.meetings(polygon)
 
 
 def test_parts_that_lie_in_each_other_many_times_are_too_complex() -> None:

@@ -78,27 +78,49 @@ def meetings(geometry: Any) -> int:
     polygons = _polygons(geometry)
     if _count_pairs(shapely.bounds(polygons), MAX_PART_PAIRS) > MAX_PART_PAIRS:
         return MAX_MEETINGS + 1
-    count = _meetings(_edges(polygons), "crosses") if len(polygons) > 1 else 0
+    count = _count_meetings(_edges(polygons), with_touches=False) if len(polygons) > 1 else 0
     for polygon in polygons[~shapely.is_valid(polygons)]:
         if count > MAX_MEETINGS:
             break
         edges = _edges(polygon)
-        count += max(0, _meetings(edges, "intersects") - len(edges))  # each meets the next
+        count += max(0, _count_meetings(edges, with_touches=True) - len(edges))  # each meets the next
     return count
 
 
-def _meetings(edges: Floats, predicate: Any) -> int:
-    if _count_pairs(_boxes(edges, 1), _MAX_NEAR_EDGES) > _MAX_NEAR_EDGES:
+def _count_meetings(edges: Floats, *, with_touches: bool) -> int:
+    boxes = _boxes(edges, 1)
+    if _count_pairs(boxes, _MAX_NEAR_EDGES) > _MAX_NEAR_EDGES:
         return len(edges) + MAX_MEETINGS + 1
     lines: Any = shapely.linestrings(edges)
-    limit = 2 * (len(edges) + MAX_MEETINGS)
     tree, count = shapely.STRtree(lines), 0
-    for chunk in _chunks(_boxes(edges, 1)):
-        found = tree.query(lines[chunk], predicate=predicate)
-        count += int(np.count_nonzero(found[0] + chunk.start != found[1]))
-        if count > limit:
+    for chunk in _chunks(boxes):
+        first, second = tree.query(lines[chunk])
+        first += chunk.start
+        is_first_look = first < second
+        met = _meet(edges[first[is_first_look]], edges[second[is_first_look]], with_touches=with_touches)
+        count += int(np.count_nonzero(met))
+        if count > len(edges) + MAX_MEETINGS:
             break
-    return count // 2
+    return count
+
+
+def _meet(first: Floats, second: Floats, *, with_touches: bool) -> NDArray[np.bool_]:
+    """Return which edges cross, or at least touch, their counterparts; the boxes of each pair are known to overlap.
+
+    Two edges cross when the ends of each lie on different sides of the other. GEOS compares them 40 times as slowly.
+    """
+    apart = np.maximum(
+        _side_of(first, second[:, 0]) * _side_of(first, second[:, 1]),
+        _side_of(second, first[:, 0]) * _side_of(second, first[:, 1]),
+    )
+    return apart <= 0 if with_touches else apart < 0
+
+
+def _side_of(edges: Floats, points: Floats) -> Floats:
+    """Return on which side of its edge each point lies: -1, 1, or 0 where it is in line with it."""
+    along, towards = edges[:, 1] - edges[:, 0], points - edges[:, 0]
+    sides: Floats = np.sign(along[:, 0] * towards[:, 1] - along[:, 1] * towards[:, 0])
+    return sides
 
 
 def _polygons(geometry: Any) -> Any:
