@@ -1,43 +1,15 @@
 """Checks the files of one output: whether they are there, and have the size and the hash that were recorded."""
 
-import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from graticule.core import json_codec
 from graticule.core.errors import NotFound
+from graticule.handlers.outputs.described_files import DescribedFile, hash_file, hash_of_tiles, tiles_of_mosaic
 from graticule.services.output_faults import FaultCode, Findings
 from graticule.storage.protocol import BlobInfo, Storage
 
-_SHA256_CODE: Final = "1220"  # a multihash begins with the function, and the number of bytes
 _MOSAICS: Final = "/mosaics/"
 _TILES: Final = "/cogs/"
-
-
-@dataclass(frozen=True, slots=True)
-class ExpectedFile:
-    """A file as the catalog describes it."""
-
-    path: str
-    size: int | None = None
-    sha256: str | None = None
-
-
-def files_of_item(item: Mapping[str, Any], container: str) -> dict[str, ExpectedFile]:
-    """Return the files in a container that an item describes, by their paths; its other assets are services."""
-    assets = [each for each in item.get("assets", {}).values() if str(each.get("href")).startswith(f"{container}/")]
-    return {each["href"]: _expected(each) for each in assets}
-
-
-def _expected(asset: Mapping[str, Any]) -> ExpectedFile:
-    size, checksum = asset.get("file:size"), str(asset.get("file:checksum", ""))
-    is_sha256 = checksum.startswith(_SHA256_CODE) and len(checksum) == len(_SHA256_CODE) + 64
-    return ExpectedFile(
-        asset["href"],
-        size if isinstance(size, int) else None,
-        checksum.removeprefix(_SHA256_CODE) if is_sha256 else None,
-    )
 
 
 def prefix_of_tiles(mosaic_path: str) -> str | None:
@@ -54,7 +26,7 @@ class OutputFiles:
         self._storage, self._findings = storage, findings
         self._is_quick, self._on_read = is_quick, on_read
 
-    async def check(self, file: ExpectedFile) -> bool:
+    async def check(self, file: DescribedFile) -> bool:
         """Check one file; False when something is wrong with it."""
         try:
             blob = await self._storage.stat(file.path)
@@ -67,7 +39,7 @@ class OutputFiles:
     async def check_tiles(self, mosaic_path: str, hashes: Mapping[str, str], output_hash: str | None) -> None:
         """Check all tiles of a mosaic that is intact itself: by their own hashes, or else by that of all together."""
         prefix = prefix_of_tiles(mosaic_path)
-        wanted = _tiles_of(await self._storage.get(mosaic_path))
+        wanted = tiles_of_mosaic(await self._storage.get(mosaic_path))
         if wanted is None or prefix is None or any(not path.startswith(prefix) for path in wanted):
             self._findings.add(
                 FaultCode.FILE_CONTENT, mosaic_path, f"The file {mosaic_path} is no mosaic of tiles below {prefix}."
@@ -85,7 +57,7 @@ class OutputFiles:
             return
         if output_hash is None:
             self._findings.unhashed.append(f"{count:,} tiles of {mosaic_path}")
-        elif _digest_of(digests) != output_hash:
+        elif hash_of_tiles(filter(None, digests)) != output_hash:
             self._findings.add(
                 FaultCode.FILE_CONTENT,
                 mosaic_path,
@@ -103,7 +75,7 @@ class OutputFiles:
             return None
         return digest if self._has_hash(blob.path, digest, sha256) else None
 
-    async def _is_intact(self, file: ExpectedFile, blob: BlobInfo) -> bool:
+    async def _is_intact(self, file: DescribedFile, blob: BlobInfo) -> bool:
         if file.size is not None and blob.size != file.size:
             message = f"The file {file.path} has {blob.size:,} bytes and should have {file.size:,}."
             self._findings.add(FaultCode.FILE_SIZE, file.path, message)
@@ -121,24 +93,7 @@ class OutputFiles:
         return False
 
     async def _hash(self, path: str) -> str:
-        digest = hashlib.sha256()
-        async for piece in self._storage.stream(path):
-            digest.update(piece)
-            self._on_read(len(piece))
-        return digest.hexdigest()
+        return await hash_file(self._storage, path, self._on_read)
 
     def _add_missing(self, path: str) -> None:
         self._findings.add(FaultCode.FILE_MISSING, path, f"The file {path} is missing.")
-
-
-def _tiles_of(text: bytes) -> set[str] | None:
-    """Return the paths of all tiles that a mosaic names; None when it is none."""
-    try:
-        return {str(path) for paths in json_codec.decode(text)["tiles"].values() for path in paths}
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return None
-
-
-def _digest_of(digests: list[str | None]) -> str:
-    """Hash the hashes of tiles as `raster.create_mosaic` does."""
-    return hashlib.sha256("".join(sorted(each for each in digests if each is not None)).encode()).hexdigest()

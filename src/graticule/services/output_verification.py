@@ -10,10 +10,11 @@ from graticule.core.errors import GraticuleError, NotFound
 from graticule.core.ids import AssetId
 from graticule.core.models import OutputCheck
 from graticule.core.models.platform import DataType
+from graticule.handlers.outputs.described_files import DescribedFile, files_of_item
 from graticule.repositories.database import Database
 from graticule.repositories.served_outputs import OutputCheckRepository, ServedOutput, ServedOutputs, TableDescription
 from graticule.services.output_faults import OF_CONTENTS, Fault, FaultCode, Findings
-from graticule.services.output_files import ExpectedFile, OutputFiles, files_of_item, prefix_of_tiles
+from graticule.services.output_files import OutputFiles, prefix_of_tiles
 from graticule.storage.protocol import Storage
 
 MAX_ERRORS_IN_A_ROW: Final = 5  # then the storage is away rather than one file
@@ -102,7 +103,7 @@ class OutputVerification:
     async def _check_files(self, outputs: ServedOutputs, output: ServedOutput, findings: Findings) -> None:
         expected = await self._described(outputs, output, findings)
         if output.blob_path is not None:
-            expected.setdefault(output.blob_path, ExpectedFile(output.blob_path))
+            expected.setdefault(output.blob_path, DescribedFile(output.blob_path))
         files = OutputFiles(self._storage, findings, is_quick=self._is_quick, on_read=self._on_read)
         for path in sorted(expected):
             is_intact = await files.check(expected[path])
@@ -112,7 +113,7 @@ class OutputVerification:
 
     async def _described(
         self, outputs: ServedOutputs, output: ServedOutput, findings: Findings
-    ) -> dict[str, ExpectedFile]:
+    ) -> dict[str, DescribedFile]:
         """Return the files that the item of an output describes; it must describe the one that is served."""
         if output.item_id is None or output.collection_id is None:
             return {}
@@ -121,7 +122,7 @@ class OutputVerification:
         if item is None:
             findings.add(FaultCode.ITEM_MISSING, name, f"The item {name} is missing from the catalog.")
             return {}
-        files = files_of_item(item, self._container(output))
+        files = files_of_item(item, f"{self._container(output)}/")
         if output.blob_path is not None and output.blob_path not in files:
             message = f"The item {name} does not describe {output.blob_path}, which is served."
             findings.add(FaultCode.ITEM_TARGET, name, message)

@@ -5,19 +5,23 @@ paths, sizes and etags of all. A file has another etag when it is written again,
 another storage: then the contents decide, where their hashes are known.
 """
 
-import asyncio
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from graticule.core import json_codec
+from graticule.handlers.outputs.described_files import (
+    DescribedFile,
+    files_of_item,
+    hash_file,
+    hash_of_tiles,
+    tiles_of_mosaic,
+)
 from graticule.handlers.outputs.staging import COGS, MOSAICS, SCHEMES
 from graticule.storage.protocol import BlobInfo, Storage
 
 FILES_ETAG: Final = "graticule:files_etag"
 TILES_HASH: Final = "graticule:tiles_hash"
-_SHA256_CODE: Final = "1220"  # a multihash begins with the function, and the number of bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,24 +38,20 @@ class RevisionFiles:
         return self.item["properties"] if self.item else {}
 
     @property
+    def described(self) -> dict[str, DescribedFile]:
+        """The files of which the item says something, by their paths."""
+        return files_of_item(self.item, self.prefix) if self.item else {}
+
+    @property
     def checksums(self) -> dict[str, str]:
         """The SHA-256 of those files of which the item states one, by their paths."""
-        stated = {path: str(asset.get("file:checksum", "")) for path, asset in self._assets().items()}
-        return {
-            path: checksum.removeprefix(_SHA256_CODE)
-            for path, checksum in stated.items()
-            if checksum.startswith(_SHA256_CODE) and len(checksum) == len(_SHA256_CODE) + 64
-        }
+        return {path: file.sha256 for path, file in self.described.items() if file.sha256 is not None}
 
     @property
     def sizes(self) -> dict[str, int | None]:
         """The files that have to be there, with their sizes where they are known."""
         sizes: dict[str, int | None] = {} if self.blob_path is None else {self.blob_path: None}
-        return sizes | {path: asset.get("file:size") for path, asset in self._assets().items()}
-
-    def _assets(self) -> dict[str, Mapping[str, Any]]:
-        assets = self.item["assets"].values() if self.item else ()
-        return {asset["href"]: asset for asset in assets if str(asset["href"]).startswith(self.prefix)}
+        return sizes | {path: file.size for path, file in self.described.items()}
 
 
 def hash_etags(blobs: Iterable[BlobInfo]) -> str:
@@ -84,26 +84,15 @@ async def find_fault(storage: Storage, files: RevisionFiles, *, max_bytes_hashed
     return await _find_unknown_file(storage, files, blobs) if may_differ else None
 
 
-async def hash_file(storage: Storage, path: str) -> str:
-    """Return the SHA-256 of a file."""
-    digest = hashlib.sha256()
-    async for piece in storage.stream(path):
-        await asyncio.to_thread(digest.update, piece)
-    return digest.hexdigest()
-
-
 async def _find_missing_tile(storage: Storage, files: RevisionFiles, blobs: Mapping[str, BlobInfo]) -> str | None:
     """Look for the tiles that a mosaic names; releases before this one wrote down nothing else of them."""
     path = files.blob_path
     if path is None or not path.startswith(f"{files.prefix}{MOSAICS}/"):
         return None
-    try:
-        named = {tile for tiles in json_codec.decode(await storage.get(path))["tiles"].values() for tile in tiles}
-    except (ValueError, TypeError, KeyError, AttributeError):
+    tiles = tiles_of_mosaic(await storage.get(path))
+    if tiles is None:
         return f"the file {path!r} is no mosaic"
-    return next(
-        (f"the tile {tile!r} of the mosaic is missing" for tile in sorted(map(str, named)) if tile not in blobs), None
-    )
+    return next((f"the tile {tile!r} of the mosaic is missing" for tile in sorted(tiles) if tile not in blobs), None)
 
 
 async def _find_unknown_file(storage: Storage, files: RevisionFiles, blobs: Mapping[str, BlobInfo]) -> str | None:
@@ -112,7 +101,6 @@ async def _find_unknown_file(storage: Storage, files: RevisionFiles, blobs: Mapp
     unknown = sorted(path for path in blobs if path not in known and not path.startswith(f"{files.prefix}{SCHEMES}/"))
     tiles_hash = files.properties.get(TILES_HASH)
     if tiles_hash is not None and all(path.startswith(f"{files.prefix}{COGS}/") for path in unknown):
-        hashes = sorted([await hash_file(storage, path) for path in unknown])
-        is_same = hashlib.sha256("".join(hashes).encode()).hexdigest() == tiles_hash
+        is_same = hash_of_tiles([await hash_file(storage, path) for path in unknown]) == tiles_hash
         return None if is_same else f"at least one of the {len(unknown):,} tiles was changed, added or removed"
     return f"the file {unknown[0]!r} was written again, and its SHA-256 is not known" if unknown else None

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from graticule.core.errors import InvalidInput
 from graticule.handlers.answers import go_on
 from graticule.handlers.context import ProcessContext
+from graticule.handlers.outputs.described_files import hash_of_tiles
 from graticule.handlers.outputs.staging import MOSAICS, SCHEMES, final_path, staged_path
 from graticule.handlers.raster.grid import OutputGrid
 from graticule.handlers.raster.mosaics import CreateMosaic
@@ -51,7 +52,7 @@ def made_mosaic(ctx: ProcessContext, params: CreateMosaic) -> JsonValue:
         "tile_size": scheme.tile_size,
         "overlap": scheme.overlap,
         "size_bytes": sum(tile["size_bytes"] for tile in tiles),
-        "output_hash": _digest(tiles),
+        "output_hash": hash_of_tiles(tile["checksum"] for tile in tiles),
         "checksum": hashlib.sha256(text).hexdigest(),
         "bbox": [*bbox],
         "shape": [scheme.grid.height, scheme.grid.width],
@@ -134,7 +135,3 @@ def _bands(scheme: Scheme, tiles: Sequence[TileResult]) -> list[Any]:
     counted = merged_bands([[BandStatistics.from_json(band) for band in tile["bands"]] for tile in tiles])
     named: Any = scheme.facts["bands"]
     return [{**name, "statistics": count.to_json()} for name, count in zip(named, counted, strict=True)]
-
-
-def _digest(tiles: Sequence[TileResult]) -> str:
-    return hashlib.sha256("".join(sorted(tile["checksum"] for tile in tiles)).encode()).hexdigest()
