@@ -424,7 +424,9 @@ def _handlers_are_installed_and_the_export_goes_on(story: Story) -> None:
 
 def _public_no_more(story: Story) -> None:
     rows = story.rows
-    answer = story.platform.reviewer.post(f"/api/assets/{story.asset_id}/clearance", clearance_level="ouo", revision=2)
+    answer = story.platform.reviewer.post(
+        f"/api/assets/{story.asset_id}/clearance", clearance_level="ouo", version_ordinal=1, revision=2
+    )
     asset = {
         "clearance_state": "ouo",
         "clearance_changed_at": A_MOMENT,
@@ -444,7 +446,9 @@ def _public_no_more(story: Story) -> None:
         ],
     }
     assert story.platform.package.public_copies() == {}
-    answer = story.platform.reviewer.post(f"/api/assets/{story.asset_id}/clearance", clearance_level="ouo", revision=2)
+    answer = story.platform.reviewer.post(
+        f"/api/assets/{story.asset_id}/clearance", clearance_level="ouo", version_ordinal=1, revision=2
+    )
     assert rows.named(answer) == story.change_for_reviewer({}, 1, {}, changed=False)
     assert rows.news() == {}
 
@@ -482,7 +486,7 @@ def _second_version_is_revoked(story: Story) -> None:
     story.review_refused("revision_required", "revoke", reason="Wrong place.")
     story.review_refused("revision_changed", "revoke", reason="Wrong place.", revision=1)
     answer = story.platform.reviewer.post(
-        "/api/platform/revoke", asset_id=story.asset_id, revision=2, reason="Wrong place."
+        "/api/platform/revoke", asset_id=story.asset_id, version_ordinal=1, revision=2, reason="Wrong place."
     )
     asset = {"latest_approved_version_ordinal": 0, "version": 9, **TOUCHED}
     version = {

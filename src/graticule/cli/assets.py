@@ -1,5 +1,6 @@
 """`graticule asset …`: send data, see what became of it, and decide who may see it."""
 
+from dataclasses import asdict
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,7 +9,7 @@ import typer
 from graticule.cli.asked import asked
 from graticule.cli.asking import AsJson, Limit, ServerAddress, ask, ask_all, first, page_size, print_models, with_client
 from graticule.cli.refs import RefOption, read_refs
-from graticule.cli.seen_revision import RevisionOption, confirm_revision, is_interactive
+from graticule.cli.seen_revision import Deciding, RevisionOption, SeenRevision, confirm_revision, is_interactive
 from graticule.core.models.platform import DataType, UrlMode
 from graticule.core.states import ApprovalState, ClearanceState, ProcessingState
 
@@ -227,11 +228,10 @@ def approve(
     from graticule.client import calls
     from graticule.core.exchange import Approval
 
-    seen = _find_revision(server, asset, version, revision)
+    seen = _find_revision(server, asset, version, revision, Deciding.PENDING, Deciding.SERVED)
     given = {
         "clearance_level": clearance,
-        "version_ordinal": version,
-        "revision": seen,
+        **asdict(seen),
         "note": note,
         "expected_version": expected,
     }
@@ -254,8 +254,8 @@ def reject(
     from graticule.client import calls
     from graticule.core.exchange import Rejection
 
-    seen = _find_revision(server, asset, version, revision)
-    given = {"reason": reason, "version_ordinal": version, "revision": seen, "note": note, "expected_version": expected}
+    seen = _find_revision(server, asset, version, revision, Deciding.PENDING)
+    given = {"reason": reason, **asdict(seen), "note": note, "expected_version": expected}
     _change(server, calls.reject(asset, asked(Rejection, given)), as_json)
 
 
@@ -275,8 +275,8 @@ def revoke(
     from graticule.client import calls
     from graticule.core.exchange import Revocation
 
-    seen = _find_revision(server, asset, version, revision, is_served=True)
-    given = {"reason": reason, "version_ordinal": version, "revision": seen, "note": note, "expected_version": expected}
+    seen = _find_revision(server, asset, version, revision, Deciding.SERVED)
+    given = {"reason": reason, **asdict(seen), "note": note, "expected_version": expected}
     _change(server, calls.revoke(asset, asked(Revocation, given)), as_json)
 
 
@@ -285,6 +285,7 @@ def clearance(
     asset: AssetArgument,
     level: Annotated[Clearance, typer.Argument(help="Who may see it.")],
     *,
+    version: Version = None,
     revision: RevisionOption = None,
     expected: Expected = None,
     server: ServerAddress = None,
@@ -294,8 +295,8 @@ def clearance(
     from graticule.client import calls
     from graticule.core.exchange import ClearanceChange
 
-    seen = _find_revision(server, asset, None, revision, is_served=True)
-    given = {"clearance_level": level, "revision": seen, "expected_version": expected}
+    seen = _find_revision(server, asset, version, revision, Deciding.SERVED)
+    given = {"clearance_level": level, **asdict(seen), "expected_version": expected}
     _change(server, calls.change_clearance(asset, asked(ClearanceChange, given)), as_json)
 
 
@@ -396,13 +397,13 @@ def retry(
 
 
 def _find_revision(
-    server: str | None, asset: str, ordinal: int | None, named: int | None, *, is_served: bool = False
-) -> int | None:
-    """Return the revision that was named, or at a terminal the one that is shown there."""
+    server: str | None, asset: str, ordinal: int | None, named: int | None, *decisions: Deciding
+) -> SeenRevision:
+    """Return what was named, or at a terminal what is shown there."""
     if named is not None or not is_interactive():
-        return named
+        return SeenRevision(ordinal, named)
     _, versions = with_client(server, lambda client: _asset(client, asset))
-    return confirm_revision(versions, ordinal, is_served=is_served)
+    return confirm_revision(versions, ordinal, *decisions)
 
 
 def _change(server: str | None, call: "Call[AssetChange]", as_json: bool) -> None:

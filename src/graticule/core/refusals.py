@@ -24,5 +24,5 @@ class Refusal(StrEnum):
     IDEMPOTENCY_KEY_REUSED = "idempotency_key_reused"  # the same key came with something else
     JOB_SUPERSEDED = "job_superseded"  # what a failed job would do is not what was decided since
     REVISION_CHANGED = "revision_changed"  # the reviewer looked at another revision than the one that stands there
-    REVISION_REQUIRED = "revision_required"  # the version has had several: the decision has to name one
+    REVISION_REQUIRED = "revision_required"  # there are several, and the decision names none
     STALE_VERSION = "stale_version"  # someone else changed the asset meanwhile

@@ -48,13 +48,27 @@ class RevisionAtIssue:
             self._refuse(change, "and the decision names other outputs by their hash.")
 
     def require(self, change: AssetUnderChange, decision: Decision) -> None:
-        """Refuse a decision that names no revision although the version has had several."""
-        if self.version.revision > 1 and decision.revision is None and decision.output_hash is None:
-            change.refuse(
-                Refusal.REVISION_REQUIRED,
-                f"{self._standing}, and the decision does not say which revision was looked at.",
-                self._hint(change),
-            )
+        """Refuse a decision that leaves open which version or which revision was looked at.
+
+        One that names only the asset is about the version that suits it, while that has had a single revision. A number
+        alone is not enough when there are several versions: each of them has a revision 1.
+        """
+        if decision.output_hash is not None:
+            return
+        if decision.revision is None and self.version.revision > 1:
+            self._refuse_unnamed(change, "revision")
+        if decision.revision is not None and decision.version_ordinal is None:
+            self.require_version(change, decision)
+
+    def require_version(self, change: AssetUnderChange, decision: Decision) -> None:
+        """Refuse a decision that leaves open which of several versions was looked at, deleted ones included."""
+        names = (decision.version_ordinal, decision.output_hash, decision.expected_version)
+        if len(change.versions) > 1 and all(name is None for name in names):
+            self._refuse_unnamed(change, "version")
+
+    def _refuse_unnamed(self, change: AssetUnderChange, what: str) -> None:
+        message = f"{self._standing}, and the decision does not say which {what} was looked at."
+        change.refuse(Refusal.REVISION_REQUIRED, message, self._hint(change))
 
     def _refuse(self, change: AssetUnderChange, difference: str) -> None:
         change.refuse(Refusal.REVISION_CHANGED, f"{self._standing}, {difference}", self._hint(change))
@@ -71,8 +85,9 @@ class RevisionAtIssue:
         place = f"{change.asset.asset_id}/{self.version.version_ordinal}"
         where = "at its service addresses" if self.is_served else f"at the gateway, /api/view/preview/{place}/"
         return (
-            f"Look at it ({where}; or /review/{place} in the console), and repeat the decision with revision "
-            f"{self.number} if it still stands: `revision` in the body, --revision at the command line."
+            f"Look at it ({where}; or /review/{place} in the console), and repeat the decision if it still stands with "
+            f"version_ordinal {self.version.version_ordinal} and revision {self.number} in the body, or "
+            f"--version {self.version.version_ordinal} --revision {self.number} at the command line."
         )
 
 

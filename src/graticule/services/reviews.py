@@ -247,7 +247,7 @@ async def _choose_for_approval(change: AssetUnderChange, asked: Approval) -> tup
     asked = await resolve_named_revision(change, asked)
     version = change.chosen(asked.version_ordinal, _list_pending(change), change.in_service)
     if version.approval_state is ApprovalState.APPROVED:
-        await _require_served(change, asked, version)
+        (await _require_served(change, asked, version)).require_version(change, asked)
         return asked, version
     at_issue = RevisionAtIssue.newest(version)
     at_issue.check(change, asked)
@@ -256,11 +256,12 @@ async def _choose_for_approval(change: AssetUnderChange, asked: Approval) -> tup
     return asked, version
 
 
-async def _require_served(change: AssetUnderChange, asked: Decision, version: AssetVersion) -> None:
+async def _require_served(change: AssetUnderChange, asked: Decision, version: AssetVersion) -> RevisionAtIssue:
     """Refuse a decision on what is in service that is about another revision, or leaves open about which."""
     at_issue = await RevisionAtIssue.in_service(change, version)
     at_issue.check(change, asked)
     at_issue.require(change, asked)
+    return at_issue
 
 
 def _other_reviewer(asked: Decision, caller: Caller) -> str | None:

@@ -29,9 +29,9 @@ async def test_the_whole_life_of_an_asset(platform: Platform) -> None:
     await platform.processed(again, "c")
     refused = await platform.deed(asset_id, "approve", 409, request_id=second["request_id"], clearance_level="public")
     assert refused["code"] == "revision_changed"
-    public = await platform.deed(asset_id, "approve", revision=2, clearance_level="public")
+    public = await platform.deed(asset_id, "approve", version_ordinal=1, revision=2, clearance_level="public")
     assert public["job_id"]
-    downgraded = await platform.deed(asset_id, "clearance", revision=2, clearance_level="ouo")
+    downgraded = await platform.deed(asset_id, "clearance", version_ordinal=1, revision=2, clearance_level="ouo")
     assert "public" in downgraded["warning"]
     revoked = await platform.deed(asset_id, "revoke", reason="wrong place", request_id=again["request_id"])
     assert revoked["asset"]["latest_approved_version_ordinal"] == 0

@@ -5,7 +5,7 @@ Whatever a test does, at its end the rows of the assets are held against each ot
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, LiteralString
 from uuid import UUID
@@ -149,45 +149,42 @@ class Desk:
         asked = Reprocessing(version_ordinal=ordinal, reason="a better program", **more)
         return await self.submissions.reprocess(AssetId(asset_id), asked, self.caller)
 
-    # A reviewer looks first, and names the revision that is there; a test may name another, or with None none at all.
+    # A reviewer looks first, and names what is there; a test may name another version and revision, or with None none.
 
     async def approve(self, asset_id: str, level: str = "ouo", ordinal: int | None = None, **more: Any) -> AssetChange:
-        seen = {"revision": await self._find_revision(asset_id, ordinal)} if "revision" not in more else {}
-        asked = Approval.model_validate({"clearance_level": level, "version_ordinal": ordinal, **seen, **more})
-        return await self.reviews.approve(AssetId(asset_id), asked, self.caller)
+        asked = {"clearance_level": level, **await self._names(asset_id, ordinal, more, is_served=False)}
+        return await self.reviews.approve(AssetId(asset_id), Approval.model_validate(asked), self.caller)
 
     async def reject(self, asset_id: str, ordinal: int | None = None, **more: Any) -> AssetChange:
-        seen = {"revision": await self._find_revision(asset_id, ordinal)} if "revision" not in more else {}
-        asked = Rejection(version_ordinal=ordinal, reason="clouds", **seen, **more)
-        return await self.reviews.reject(AssetId(asset_id), asked, self.caller)
+        asked = {"reason": "clouds", **await self._names(asset_id, ordinal, more, is_served=False)}
+        return await self.reviews.reject(AssetId(asset_id), Rejection.model_validate(asked), self.caller)
 
     async def revoke(self, asset_id: str, ordinal: int | None = None, **more: Any) -> AssetChange:
-        seen = {"revision": await self._find_served_revision(asset_id, ordinal)} if "revision" not in more else {}
-        asked = Revocation(version_ordinal=ordinal, reason="wrong place", **seen, **more)
-        return await self.reviews.revoke(AssetId(asset_id), asked, self.caller)
+        asked = {"reason": "wrong place", **await self._names(asset_id, ordinal, more, is_served=True)}
+        return await self.reviews.revoke(AssetId(asset_id), Revocation.model_validate(asked), self.caller)
 
     async def clear(self, asset_id: str, level: str, ordinal: int | None = None, **more: Any) -> AssetChange:
-        seen = {"revision": await self._find_served_revision(asset_id)} if "revision" not in more else {}
-        asked = ClearanceChange.model_validate({"clearance_level": level, "version_ordinal": ordinal, **seen, **more})
-        return await self.reviews.change_clearance(AssetId(asset_id), asked, self.caller)
+        asked = {"clearance_level": level, **await self._names(asset_id, ordinal, more, is_served=True)}
+        return await self.reviews.change_clearance(
+            AssetId(asset_id), ClearanceChange.model_validate(asked), self.caller
+        )
 
-    async def _find_revision(self, asset_id: str, ordinal: int | None) -> int | None:
-        """Find the revision that waits for a decision, or else is in service."""
+    async def _names(
+        self, asset_id: str, ordinal: int | None, more: Mapping[str, Any], *, is_served: bool
+    ) -> dict[str, Any]:
+        """Return what a decision names: as a test says, or the version and revision that it would be about."""
+        if "revision" in more:
+            return {"version_ordinal": ordinal, **more}
         live = [each for each in await self.versions(asset_id) if each.deleted_at is None]
-        waiting = [each for each in live if each.approval_state is ApprovalState.PENDING_REVIEW]
+        waiting = [each for each in live if each.approval_state is ApprovalState.PENDING_REVIEW and not is_served]
         serving = [each for each in live if each.approved_revision is not None]
         found = [each for each in live if each.version_ordinal == ordinal] or waiting or serving
-        if not found:
-            return None
-        is_approved = found[-1].approval_state is ApprovalState.APPROVED
-        return found[-1].approved_revision if is_approved else found[-1].revision
-
-    async def _find_served_revision(self, asset_id: str, ordinal: int | None = None) -> int | None:
-        """Find the revision that is in service."""
-        live = [each for each in await self.versions(asset_id) if each.deleted_at is None]
-        serving = [each for each in live if each.approved_revision is not None]
-        found = [each for each in serving if ordinal in {None, each.version_ordinal}]
-        return found[-1].approved_revision if found else None
+        if not found or ordinal not in {None, found[-1].version_ordinal}:
+            return {"version_ordinal": ordinal, **more}
+        version = found[-1]
+        is_approved = is_served or version.approval_state is ApprovalState.APPROVED
+        revision = version.approved_revision if is_approved else version.revision
+        return {"version_ordinal": version.version_ordinal, "revision": revision, **more}
 
     async def set_url_mode(self, asset_id: str, mode: str, **more: Any) -> AssetChange:
         asked = UrlModeChange.model_validate({"url_mode": mode, **more})

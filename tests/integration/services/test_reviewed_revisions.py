@@ -130,6 +130,48 @@ async def test_a_decision_on_what_is_served_names_the_revision_in_service(desk: 
     assert (await act(desk, first.asset_id, ways_to_name(first, served)[name])).changed
 
 
+@pytest.mark.parametrize("decision", DECISIONS)
+async def test_a_number_alone_names_none_of_several_versions(desk: Desk, decision: str) -> None:
+    """Each has a revision 1: what was looked at may not be what the decision would be about by now."""
+    first = await submit_and_process(desk, 1)
+    await desk.approve(first.asset_id)
+    second = await desk.submit("V2")
+    await desk.process(second, content="2", output_hash=HASHES[2])
+    if decision == "approve again":
+        await desk.approve(first.asset_id)
+    before = await desk.snapshot()
+    refused = await catch_refusal(DECISIONS[decision](desk, first.asset_id, {"revision": 1}))
+    assert code_of(refused) == "revision_required"
+    ordinal = int(decision not in {"revoke", "clearance"})
+    assert f"--version {ordinal} --revision 1" in str(refused.hint)
+    assert await desk.snapshot() == before
+    assert (await DECISIONS[decision](desk, first.asset_id, {"revision": 1, "ordinal": ordinal})).changed
+
+
+@pytest.mark.parametrize("names", [ASSET_ALONE, {"revision": 1}, {"revision": None, "output_hash": HASHES[2]}])
+@pytest.mark.parametrize("resolved", ["rejected", "deleted", "failed"])
+async def test_an_approval_of_what_waits_no_longer_clears_no_other_version(
+    desk: Desk, names: Names, resolved: str
+) -> None:
+    """A reviewer looks at version 1, another one rejects it: the first must not make version 0 public."""
+    first = await submit_and_process(desk, 1)
+    await desk.approve(first.asset_id)
+    second = await desk.submit("V2")
+    if resolved == "failed":
+        await desk.fail(second.job_id)
+    else:
+        await desk.process(second, content="2", output_hash=HASHES[2])
+    if resolved == "rejected":
+        await desk.reject(first.asset_id, ordinal=1)
+    elif resolved == "deleted":
+        await desk.delete(first.asset_id, 1)
+    before = await desk.snapshot()
+    refused = await catch_refusal(desk.approve(first.asset_id, "public", **names))
+    assert code_of(refused) in {"revision_required", "revision_changed"}
+    assert await desk.snapshot() == before
+    assert (await desk.approve(first.asset_id, "public", ordinal=0, revision=1)).changed
+
+
 async def test_a_clearance_names_the_latest_version_in_service(desk: Desk) -> None:
     asset_id = await desk.approved("V1")
     await desk.approved("V2")

@@ -289,12 +289,12 @@ DECISIONS = (("approve", "-c", "ouo"), ("reject", "-r", "x"), ("revoke", "-r", "
 
 
 def decide_at_terminal(
-    monkeypatch: pytest.MonkeyPatch, version: AssetVersion, decision: tuple[str, ...], typed: str
+    monkeypatch: pytest.MonkeyPatch, version: AssetVersion, decision: tuple[str, ...], typed: str, *others: AssetVersion
 ) -> tuple[FakeApi, Result]:
     monkeypatch.setattr("graticule.cli.assets.is_interactive", lambda: True)
     monkeypatch.setattr("sys.stdin", io.StringIO(typed))
     path = f"/api/v1/assets/{ASSET_ID}"
-    found = {f"GET {path}": shown(ASSET), f"GET {path}/versions": page(shown(version))}
+    found = {f"GET {path}": shown(ASSET), f"GET {path}/versions": page(*map(shown, [version, *others]))}
     api = FakeApi({**found, f"POST {path}/{decision[0]}": shown(CHANGED)})
     return api, graticule(api, "asset", decision[0], ASSET_ID, *decision[1:])
 
@@ -307,12 +307,24 @@ def test_at_a_terminal_a_decision_is_on_the_revision_that_was_shown(
     api, result = decide_at_terminal(monkeypatch, OVERWRITTEN, decision, "y\n")
     assert f"revision {revision} of version 0 (2026-03)" in result.err
     assert "c" * 64 in result.err
-    assert api.body()["revision"] == revision
+    assert (api.body()["version_ordinal"], api.body()["revision"]) == (0, revision)
     api, result = decide_at_terminal(monkeypatch, OVERWRITTEN, decision, "n\n")
     assert result.code == 1
     assert [request.method for request in api.asked] == ["GET", "GET"]
     api, result = decide_at_terminal(monkeypatch, SINGLE, decision, "")
     assert (result.code, api.body()["revision"]) == (0, 1), "nothing to be asked"
+
+
+def test_where_nothing_waits_an_approval_asks_about_what_is_in_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another reviewer may have rejected what was looked at; to approve would change the clearance of version 0."""
+    served = SINGLE.model_copy(update={"approval_state": ApprovalState.APPROVED, "processing_completed_at": NOW})
+    rejected = VERSION.model_copy(update={"version_ordinal": 1, "approval_state": ApprovalState.REJECTED})
+    approve = ("approve", "-c", "public")
+    api, result = decide_at_terminal(monkeypatch, served, approve, "n\n", rejected)
+    assert "revision 1 of version 0 (2026-03), in service" in " ".join(result.err.split())
+    assert (result.code, [request.method for request in api.asked]) == (1, ["GET", "GET"])
+    api, result = decide_at_terminal(monkeypatch, served, approve, "y\n", rejected)
+    assert api.body() == {"clearance_level": "public", "version_ordinal": 0, "revision": 1}
 
 
 def test_of_what_is_not_there_to_be_decided_on_the_server_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
