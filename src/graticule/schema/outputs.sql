@@ -226,7 +226,7 @@ DECLARE
 BEGIN
     IF live IS NULL THEN
         RETURN 'it is not there';
-    ELSIF NOT starts_with(obj_description(live, 'pg_class'), format('Made by job %s:', of_job)) THEN
+    ELSIF NOT starts_with(coalesce(obj_description(live, 'pg_class'), ''), format('Made by job %s:', of_job)) THEN
         RETURN 'another job has made it';
     ELSIF hash IS NOT NULL AND NOT (dagapp.is_plain_table(live) AND EXISTS (
         SELECT FROM pg_class WHERE oid = live AND relowner = 'graticule_owner'::regrole
@@ -347,6 +347,8 @@ BEGIN
     comment := whose || comment;
     IF original IS NULL THEN
         PERFORM dagapp.refuse_output(of_job, 'copy', wanted, 'there is no such table');
+    ELSIF NOT starts_with(coalesce(described, ''), 'Made by job ') THEN
+        PERFORM dagapp.refuse_output(of_job, 'copy', wanted, 'no job has made the table');
     ELSIF copy IS NOT NULL AND NOT starts_with(coalesce(obj_description(copy, 'pg_class'), ''), whose) THEN
         PERFORM dagapp.refuse_output(of_job, 'copy', wanted, 'the public table of that name is not a copy of this version');
     ELSIF obj_description(copy, 'pg_class') = comment THEN
@@ -437,10 +439,22 @@ BEGIN
     PERFORM pgstac.delete_collection(wanted);
 END $$;
 
+-- A collection has the items of all versions of a dataset: a job that processes one of them writes those of this one only.
 CREATE OR REPLACE FUNCTION dagapp.check_written_items() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    refused record;
 BEGIN
     PERFORM dagapp.require_collections(ARRAY(SELECT DISTINCT collection FROM written));
+    SELECT job_id, concat(collection, '/', id) AS item INTO refused
+    FROM dagapp.dag_jobs AS job, written
+    WHERE job_id = nullif(current_setting('graticule.job_id', true), '') AND purpose = 'process' AND asset_id IS NOT NULL
+      AND NOT dagapp.job_names_output(purpose, input_params, 'item', concat(collection, '/', id))
+    LIMIT 1;
+    IF FOUND THEN
+        PERFORM dagapp.refuse_output(refused.job_id, 'item', refused.item,
+                                     'it is not an output of the version that the job works on');
+    END IF;
     RETURN NULL;
 END $$;
 

@@ -175,8 +175,8 @@ def _is_mosaic(output: ServedOutput) -> bool:
 def _is_of(output: ServedOutput, table: TableDescription) -> bool:
     """Whether a table says that it was made for this revision."""
     if output.audience is Audience.INTERNAL:
-        made_by = f"Made by job {output.job_id}:"
-        return table.comment is None or output.job_id is None or table.comment.startswith(made_by)
+        made_by = "Made by job " if output.job_id is None else f"Made by job {output.job_id}:"
+        return (table.comment or "").startswith(made_by)
     asset = f"Public copy of asset {output.asset_id}, version {output.version_ordinal}"
     return (table.comment or "").startswith(f"{asset}, revision {output.revision},")
 

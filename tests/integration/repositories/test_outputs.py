@@ -256,6 +256,10 @@ async def test_a_table_that_was_changed_is_told_apart_by_its_rows(outputs: TestD
         admin.execute(f"UPDATE geo.{TABLE} SET fid = fid WHERE fid = 1")
         admin.execute("SET timezone = 'Asia/Kathmandu'; SET datestyle = 'German'; SET extra_float_digits = -5")
         assert admin.execute(query, [TABLE]).fetchone() == before, "neither the order on disk nor the session counts"
+        admin.execute(f"COMMENT ON TABLE geo.{TABLE} IS NULL")
+        assert fault() == "another job has made it"
+        with pytest.raises(psycopg.DatabaseError, match="no job has made the table"):
+            admin.execute("SELECT dagapp.make_copy(%s, %s)", [EXPORT, TABLE])
         admin.execute(f"DROP TABLE geo.{TABLE}")
         assert fault() == "it is not there"
 
@@ -302,6 +306,8 @@ def test_a_copy_for_the_public_runs_no_function_of_a_worker(worker: psycopg.Conn
     worker.execute(RUNS_AS)
     worker.execute(f"CREATE TABLE geo.{TABLE} (fid bigint NOT NULL)")
     worker.execute(LADEN[what].replace("staging_current", TABLE).encode())
+    kind = "VIEW" if what == "a view" else "TABLE"
+    worker.execute(f"COMMENT ON {kind} geo.{TABLE} IS 'Made by job {CURRENT}: roads.'".encode())
     with pytest.raises(psycopg.DatabaseError, match="more than rows"):
         worker.execute("SELECT dagapp.make_copy(%s, %s)", [EXPORT, TABLE])
 
@@ -372,15 +378,32 @@ async def test_tiles_beside_a_table_count_when_its_owner_made_them(
     assert worker.execute(copies).fetchall() == [(TABLE,)]
 
 
-def _write_item(worker: psycopg.Connection[Any], collection: str, named: JobId | None) -> None:
+def _write_item(worker: psycopg.Connection[Any], collection: str, named: JobId | None, item_id: str = ITEM) -> None:
     worker.execute("SELECT set_config('graticule.job_id', %s, true)", [named or ""])
-    worker.execute(INSERT_ITEM, ["i", collection])
-    worker.execute("DELETE FROM pgstac.items WHERE collection = %s AND id = 'i'", [collection])
+    worker.execute(INSERT_ITEM, [item_id, collection])
+    worker.execute("DELETE FROM pgstac.items WHERE collection = %s AND id = %s", [collection, item_id])
 
 
 @pytest.mark.parametrize("named", [CURRENT, UNPUBLISH])
 def test_the_catalog_takes_items_of_an_asset_from_its_jobs(worker: psycopg.Connection[Any], named: JobId) -> None:
     _write_item(worker, COLLECTION, named)
+
+
+@pytest.mark.parametrize("item_id", ["roads-01234567-v1", "roads-01234567-v", "another"])
+def test_a_job_of_one_version_writes_no_item_of_another(
+    outputs: TestDatabase, worker: psycopg.Connection[Any], item_id: str
+) -> None:
+    refused = f"{CURRENT} may not write the item '{COLLECTION}/{item_id}'"
+    with pytest.raises(psycopg.DatabaseError, match=refused):
+        _write_item(worker, COLLECTION, CURRENT, item_id)
+    worker.rollback()
+    with psycopg.connect(outputs.url()) as admin:
+        admin.execute(INSERT_ITEM, [item_id, COLLECTION])
+        admin.execute("SELECT set_config('graticule.job_id', %s, true)", [CURRENT])
+        admin.execute("SET LOCAL ROLE graticule_worker")
+        with pytest.raises(psycopg.DatabaseError, match=refused):
+            admin.execute("DELETE FROM pgstac.items WHERE collection = %s AND id <> %s", [COLLECTION, ITEM])
+        admin.rollback()
 
 
 @pytest.mark.parametrize("named", [DIRECT, OUTDATED, EXPORT, ENDED])
