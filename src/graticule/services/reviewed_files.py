@@ -24,8 +24,6 @@ class ReviewedFiles:
 
     async def find_fault(self, asset: GeospatialAsset, version: AssetVersion) -> str | None:
         """Return why the files are not those that were made, or None; `Unavailable` when it takes too long."""
-        if version.blob_path is None:
-            return None
         try:
             async with asyncio.timeout(self._seconds):
                 return await self._find_fault(asset, version)
@@ -41,6 +39,10 @@ class ReviewedFiles:
         item = None
         if version.stac_collection_id is not None and version.stac_item_id is not None:
             item = (await find_item(self._database, version.stac_collection_id, version.stac_item_id)).item
+            if item is None:
+                return f"its item {version.stac_item_id!r} is missing from the catalog"
+        if version.blob_path is None:
+            return None
         prefix = final_path(self._storage, blob_prefix_of(asset, version), "")
         files = RevisionFiles(prefix, version.blob_path, item)
         return await find_fault(self._storage, files, max_bytes_hashed=MAX_BYTES_HASHED)

@@ -4,7 +4,9 @@ import asyncio
 from typing import Any
 
 import pytest
+from tests.conftest import TestDatabase
 from tests.integration.services.desk import REFS, Desk, cog
+from tests.integration.services.items import put_item
 
 from graticule.config import Settings
 from graticule.core.errors import Refused
@@ -36,10 +38,13 @@ def told(job: Job, *names: str) -> tuple[Any, ...]:
     return tuple(job.input_params.get(name) for name in names)
 
 
-async def test_public_starts_an_export_of_the_approved_outputs_and_its_result_is_kept(desk: Desk) -> None:
+async def test_public_starts_an_export_of_the_approved_outputs_and_its_result_is_kept(
+    desk: Desk, database: TestDatabase
+) -> None:
     receipt = await desk.submit()
     names = await desk.names(receipt)
     await desk.process(receipt, stac_collection_id=names["stac_collection_id"])
+    put_item(database, names["stac_collection_id"], names["stac_item_id"])
     changed = await desk.approve(receipt.asset_id, "public")
     (job,) = await desk.jobs(receipt.asset_id, *OUTSIDE)
     assert (changed.job_id, job.workflow_id, job.purpose) == (job.job_id, "adf_export", EXPORT)

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conftest import TestDatabase
 from tests.integration.services.desk import RITA, Desk, code_of, cog
 from tests.integration.services.engine import Shelf
+from tests.integration.services.items import put_item
 
 from graticule.core.errors import NotFound, Refused, Unavailable
 from graticule.core.models.engine import JobPurpose
@@ -148,6 +150,17 @@ async def test_a_file_that_is_gone_is_not_approved(desk: Desk) -> None:
     assert code_of(refused.value) == "outputs_changed"
     assert approval(await desk.version(receipt.asset_id)) == (PENDING, None)
     assert await desk.asset(receipt.asset_id) == before
+
+
+async def test_a_version_whose_item_is_gone_is_not_approved(desk: Desk, database: TestDatabase) -> None:
+    receipt = await desk.submit()
+    names = await desk.names(receipt)
+    await desk.process(receipt, stac_collection_id=names["stac_collection_id"])
+    with pytest.raises(Refused, match=f"its item '{names['stac_item_id']}' is missing from the catalog") as refused:
+        await desk.approve(receipt.asset_id)
+    assert code_of(refused.value) == "outputs_changed"
+    put_item(database, names["stac_collection_id"], names["stac_item_id"])
+    await desk.approve(receipt.asset_id)
 
 
 class SlowStorage(LocalStorage):

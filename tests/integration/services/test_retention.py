@@ -9,9 +9,9 @@ from typing import Any
 
 import psycopg
 import pytest
-from psycopg.types.json import Jsonb
 from tests.conftest import TestDatabase
 from tests.integration.repositories import rows
+from tests.integration.services.items import put_item
 
 from graticule.core.ids import JobId, OwnerId, WorkerId, WorkflowHash
 from graticule.core.models import Checkpoint, Orchestrator, Worker
@@ -340,7 +340,7 @@ async def test_what_a_killed_registration_has_moved_goes_with_its_job_unless_it_
     await begin(files, "1-aaaaaaaa", promotion)
     await move_outputs(files, "1-aaaaaaaa", promotion, nothing)
     if is_catalogued:
-        catalogue(database, new, "12")
+        put_item(database, "c", "i", {"data": {"href": new, "file:checksum": "12"}})
     await add(workflows, *job_with_rows("1-aaaaaaaa", status=JobStatus.FAILED, error_message="it was killed"))
     removed = await retention.prune(CUTOFF, batch=10, tell=unheard)
     assert removed.scratch == 1
@@ -391,18 +391,6 @@ async def test_tables_that_nobody_is_going_to_publish_are_dropped(
 
 async def nothing() -> None:
     pass
-
-
-def catalogue(database: TestDatabase, href: str, checksum: str) -> None:
-    """Write an item of these files."""
-    assets = {"data": {"href": href, "file:checksum": checksum}}
-    properties = {"datetime": NOW.isoformat(), "updated": NOW.isoformat()}
-    point = {"type": "Point", "coordinates": [0, 0]}
-    item = {"id": "i", "type": "Feature", "collection": "c", "geometry": point}
-    with psycopg.connect(database.url()) as admin:
-        admin.execute("SET search_path = pgstac, public")
-        admin.execute("SELECT create_collection(%s)", [Jsonb({"id": "c", "type": "Collection"})])
-        admin.execute("SELECT create_item(%s)", [Jsonb({**item, "properties": properties, "assets": assets})])
 
 
 async def test_files_that_were_never_finished_go_after_a_day(retention: RetentionService, storage: Path) -> None:
