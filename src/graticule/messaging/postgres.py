@@ -47,11 +47,18 @@ class PostgresTaskQueue:
             await tasks.insert_many([_row(message, now) for message in messages])
             await tasks.notify({message.queue for message in messages})
 
-    async def receive(self, queue: str, limit: int, without: Collection[str] = ()) -> list[TaskMessage]:
-        """Take up to so many messages of a queue, the most urgent first; those for handlers `without` are left."""
+    async def receive(
+        self, queue: str, limit: int, without: Collection[str] = (), passed_over: Collection[str] = ()
+    ) -> list[TaskMessage]:
+        """Take up to so many messages of a queue, the most urgent first.
+
+        Those for the handlers `without` and those of the partners `passed_over` are left.
+        """
         async with self._leases.committing(Commit.CLAIM) as connection:
             tasks = TaskRepository(connection)
-            claimed = await tasks.claim(self._worker_id, queue, limit, self._lease_seconds, without)
+            claimed = await tasks.claim(
+                self._worker_id, queue, limit, self._lease_seconds, without=without, passed_over=passed_over
+            )
         return [_message(task) for task in claimed]
 
     async def seconds_to_next(self, queues: Sequence[str]) -> float | None:
@@ -115,6 +122,7 @@ def _message(task: ClaimedTask) -> TaskMessage:
         retry_count=task.retry_count,
         traceparent=task.traceparent,
         priority=task.priority,
+        share=task.share,
         delivery_count=task.delivery_count,
         max_deliveries=task.max_deliveries,
         waited_seconds=task.waited_seconds,

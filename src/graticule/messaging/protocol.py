@@ -30,6 +30,7 @@ class TaskMessage:
     retry_count: int = 0
     traceparent: str | None = None
     priority: int = 0
+    share: str = ""  # the partner, and its own priority after a slash; empty for no partner, or where it is not known
     delivery_count: int = 0
     max_deliveries: int = DEFAULT_MAX_DELIVERIES
     waited_seconds: float | None = field(default=None, compare=False)  # until it was received, where that is known
@@ -39,10 +40,12 @@ class TaskMessage:
 class TaskQueue(Protocol):
     """Carries tasks to workers, at least once. What is received is leased: it must be renewed, and ended."""
 
-    async def receive(self, queue: str, limit: int, without: Collection[str] = ()) -> list[TaskMessage]:
+    async def receive(
+        self, queue: str, limit: int, without: Collection[str] = (), passed_over: Collection[str] = ()
+    ) -> list[TaskMessage]:
         """Take up to so many messages of a queue, the most urgent first; none when it is empty.
 
-        Those for the handlers `without` are left for others, where the transport can tell.
+        Those for the handlers `without` and those of the partners `passed_over` are left, where the transport can tell.
         """
 
     async def seconds_to_next(self, queues: Sequence[str]) -> float | None:

@@ -41,6 +41,7 @@ class ClaimedTask:
     delivery_count: int
     max_deliveries: int
     priority: int
+    share: str
     turn: int
     traceparent: str | None
     available_at: datetime
@@ -149,15 +150,23 @@ class TaskRepository(Repository[Task]):
     # What a worker does
 
     async def claim(
-        self, worker_id: WorkerId, queue: str, limit: int, lease_seconds: float, without: Iterable[str] = ()
+        self,
+        worker_id: WorkerId,
+        queue: str,
+        limit: int,
+        lease_seconds: float,
+        *,
+        without: Iterable[str] = (),
+        passed_over: Iterable[str] = (),
     ) -> list[ClaimedTask]:
-        """Lease the most urgent tasks of a queue that nobody has, but for those of the handlers `without`."""
+        """Lease the most urgent tasks of a queue, except those of handlers `without` and of partners `passed_over`."""
         given = {
             "worker_id": worker_id,
             "queue": queue,
             "limit": limit,
             "lease_seconds": lease_seconds,
             "without": list(without),
+            "passed_over": list(passed_over),
         }
         claimed = [ClaimedTask(**row) for row in await self._rows("claim_tasks", given)]
         return sorted(claimed, key=lambda task: (-task.priority, task.turn, task.available_at, task.task_id))

@@ -19,6 +19,7 @@ from graticule.logs import get_logger
 from graticule.messaging.protocol import LARGEST_CLAIM, TaskMessage
 from graticule.worker.holdings import Holdings
 from graticule.worker.run import Run
+from graticule.worker.slot_turns import SlotTurns
 
 POLL_SECONDS: Final = 5.0
 AHEAD_SECONDS: Final = 0.1  # as much work as this is taken in advance
@@ -32,8 +33,10 @@ _log = get_logger(__name__)
 class Source(Protocol):
     """Where tasks come from, and go back to."""
 
-    async def receive(self, queue: str, limit: int, without: Collection[str] = ()) -> list[TaskMessage]:
-        """Take up to so many messages of a queue, but for those of the handlers `without`."""
+    async def receive(
+        self, queue: str, limit: int, without: Collection[str] = (), passed_over: Collection[str] = ()
+    ) -> list[TaskMessage]:
+        """Take up to so many messages of a queue, except those of handlers `without` and partners `passed_over`."""
 
     async def seconds_to_next(self, queues: Sequence[str]) -> float | None:
         """Tell in how many seconds a message that waits for its time can be received."""
@@ -104,6 +107,7 @@ class Consumer:
         heavy: Mapping[str, str],
     ) -> None:
         self.pace = Pace()
+        self.turns = SlotTurns(processes)
         self._source = source
         self._heavy = frozenset(heavy)  # the handlers that need a child process, by name with their usual queue
         self._queues = {name: WatchedQueue(name, name in heavy.values()) for name in queues}
@@ -172,7 +176,8 @@ class Consumer:
     async def _claim(self, watched: WatchedQueue, claim: Claim) -> bool:
         # Before the claim: a notification that comes during it counts.
         watched.may_have_light, watched.may_have = False, claim.is_light
-        messages = await self._source.receive(watched.name, claim.limit, self._heavy if claim.is_light else ())
+        without = self._heavy if claim.is_light else ()
+        messages = await self._source.receive(watched.name, claim.limit, without, self.turns.passed_over)
         if len(messages) == claim.limit:
             watched.announce()
         if messages:
@@ -226,6 +231,8 @@ class Consumer:
 
     async def _patience(self) -> float:
         """Tell how long to wait; the look at what waits for its time is not taken after every task."""
+        if (seconds_left := self.turns.seconds_left) > 0:
+            return seconds_left
         if any(watched.may_have for watched in self._queues.values()):
             return POLL_SECONDS  # it is room that is missing
         since = time.monotonic() - self._looked_ahead

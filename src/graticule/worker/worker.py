@@ -167,6 +167,7 @@ class Worker:
         """Free the slot."""
         run.over()
         self._holdings.ended(run)
+        self._consumer.turns.on_end(run, self._holdings.running)
         seconds = None if run.started is None else time.monotonic() - run.started
         if seconds is not None and not run.in_process:
             self._consumer.pace.note(seconds)

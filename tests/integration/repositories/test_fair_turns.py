@@ -18,6 +18,7 @@ from graticule.core.ids import JobId, WorkerId
 from graticule.core.states import JobStatus
 from graticule.repositories.database import Connection
 from graticule.repositories.jobs import JobRepository
+from graticule.repositories.queries import load_queries
 from graticule.repositories.step_parts import Part
 from graticule.repositories.steps import JobRow, StepRepository
 from graticule.repositories.tasks import ClaimedTask, Delivery, TaskRepository
@@ -50,8 +51,8 @@ class Line:
                 added.append(_new_task(f"{share or 'hand'}:{self._count:06}", share, priority))
         await self._write(added)
 
-    async def claim(self, limit: int = 1) -> list[ClaimedTask]:
-        return await self.tasks.claim(ME, "q", limit, 60)
+    async def claim(self, limit: int = 1, passed_over: Iterable[str] = ()) -> list[ClaimedTask]:
+        return await self.tasks.claim(ME, "q", limit, 60, passed_over=passed_over)
 
     async def drain(self, limit: int = 1) -> list[str]:
         """Claim until nothing waits, and name whose each task was."""
@@ -130,6 +131,14 @@ async def test_a_partners_urgent_task_goes_before_what_it_sent_earlier(line: Lin
     assert "pa/5" in (await line.drain())[:3]
 
 
+async def test_a_partner_that_is_passed_over_keeps_its_turn(line: Line) -> None:
+    await line.send(("pa", 20), ("pa/5", 20))
+    assert await line.claim(passed_over=["pa"]) == []
+    await line.send(("pb", 2), ("", 1))
+    assert Counter(_share_of(task) for task in await line.claim(10, passed_over=["pa"])) == {"pb": 2, "hand": 1}
+    assert Counter((await line.drain())[:4]) == {"pa": 2, "pa/5": 2}
+
+
 async def test_a_higher_priority_goes_before_all_turns(line: Line) -> None:
     await line.send(("pa", 5))
     await line.send(("", 2), priority=6)
@@ -201,12 +210,6 @@ def _longest_lead(served: Iterable[tuple[str, frozenset[str]]], one: str, other:
     return longest
 
 
-BUFFERS = """
-    EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)
-    SELECT task_id FROM dagapp.dag_tasks
-    WHERE queue = 'q' AND status = 'queued' AND available_at <= now()
-    ORDER BY priority DESC, turn, available_at, task_id LIMIT 5 FOR UPDATE SKIP LOCKED
-"""
 FILL = """
     INSERT INTO dagapp.dag_tasks (task_id, job_id, node_id, queue, handler, share, turn)
     SELECT share || n, 'job', 'n', 'q', 'echo', share, n
@@ -214,7 +217,11 @@ FILL = """
 """
 
 
-def test_a_claim_reads_a_handful_of_pages_however_many_wait(own_database: TestDatabase) -> None:
+@pytest.mark.parametrize(("passed_over", "claimed", "pages"), [([], 5, 30), (["pa"], 3, 150), (["pa", "pb"], 0, 150)])
+def test_a_claim_reads_a_handful_of_pages_however_many_wait(
+    own_database: TestDatabase, passed_over: list[str], claimed: int, pages: int
+) -> None:
+    given = {"queue": "q", "worker_id": ME, "lease_seconds": 60, "limit": 5, "without": [], "passed_over": passed_over}
     with psycopg.connect(own_database.url(), row_factory=dict_row) as connection:
         connection.execute(
             "INSERT INTO dagapp.dag_workflows (workflow_hash, workflow_id, version, name, definition)"
@@ -229,8 +236,13 @@ def test_a_claim_reads_a_handful_of_pages_however_many_wait(own_database: TestDa
         connection.execute(FILL)
         connection.commit()
         connection.execute("ANALYZE dagapp.dag_tasks")
-        row = connection.execute(BUFFERS).fetchone()
+        claim = load_queries("tasks.sql")["claim_tasks"]
+        row = connection.execute(b"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + claim.encode(), given).fetchone()
         assert row is not None
         plan = row["QUERY PLAN"][0]["Plan"]
-        assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] <= 30
+        assert connection.execute("SELECT FROM dagapp.dag_tasks WHERE status = 'leased'").rowcount == claimed
+        searches = [
+            part for part in plan["Plans"] if "InitPlan" in part.get("Subplan Name", "") and part["Actual Loops"]
+        ]
+        assert 0 < sum(part["Shared Hit Blocks"] + part["Shared Read Blocks"] for part in searches) <= pages
         connection.rollback()

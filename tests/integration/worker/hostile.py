@@ -440,3 +440,8 @@ AFTERWARDS: dict[str, Callable[[ProcessContext], None]] = {
     "much": writes_much,
     "rubbish": sends_rubbish,
 }
+
+
+@register_handler("test.slow")
+def slow(ctx: ProcessContext) -> None:
+    time.sleep(ctx.params["seconds"])

@@ -66,10 +66,12 @@ class ServiceBusTaskQueue:
         while True:
             yield Heard(queue_channel(await self._announced.get()))
 
-    async def receive(self, queue: str, limit: int, without: Collection[str] = ()) -> list[TaskMessage]:
-        """Take up to so many messages of a queue; none when only some handlers are wanted.
+    async def receive(
+        self, queue: str, limit: int, without: Collection[str] = (), passed_over: Collection[str] = ()
+    ) -> list[TaskMessage]:
+        """Take up to so many messages of a queue; none when only some handlers are wanted. Nobody is passed over.
 
-        For which handler a message is, is known only when it was received, and then nobody else can have it.
+        What a message is for is known only when it was received, and then nobody else can have it.
         """
         if without:
             return []
