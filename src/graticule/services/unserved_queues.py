@@ -33,7 +33,7 @@ class QueueWarnings:
 
     async def about(self, queues: frozenset[str]) -> list[str]:
         """Return one sentence for each queue without a worker."""
-        if not queues <= self._served and self._is_outdated():
+        if queues and self._is_outdated():
             try:
                 await self._read()
             except GraticuleError:  # the job is made, and that is what counts

@@ -15,6 +15,7 @@ from graticule.core.table import DatabaseRole
 from graticule.repositories.database import Database
 from graticule.repositories.job_views import JobFilter, JobViews
 from graticule.repositories.processes import WorkerRepository
+from graticule.services import unserved_queues
 from graticule.services.unserved_queues import QueueWarnings, WaitingNodes, queues_of
 
 ROLE = DatabaseRole.ORCHESTRATOR
@@ -112,3 +113,17 @@ async def test_submitters_are_warned_of_queues_without_a_worker(bench: Bench) ->
     (warning,) = await QueueWarnings(bench.pool, threshold_seconds=120).about(queues)
     assert OTHER_QUEUE in warning
     assert "graticule worker --queues" in warning
+
+
+async def test_submitters_are_warned_once_the_worker_of_a_queue_is_gone(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warnings = QueueWarnings(bench.pool, threshold_seconds=120)
+    await serve(bench, QUEUE)
+    assert await warnings.about(frozenset({QUEUE})) == []
+    async with bench.pool.connection() as connection:
+        await connection.execute("UPDATE dagapp.dag_workers SET stopped_at = now()")
+    assert await warnings.about(frozenset({QUEUE})) == [], "it was read a moment ago"
+    monkeypatch.setattr(unserved_queues, "SERVED_HOLDS_SECONDS", 0)
+    (warning,) = await warnings.about(frozenset({QUEUE}))
+    assert QUEUE in warning
