@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from importlib.resources import files
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 from psycopg import AsyncConnection, sql
@@ -29,6 +29,7 @@ from graticule.schema.report import Reported, SchemaReport, SchemaStatus, TableR
 STATE = load_queries("state.sql", package=__package__)
 SHADOW = "{}__expected"
 MAX_TRIES = 5  # of a transaction that other sessions keep from its locks by holding some and waiting for others
+WAIT_BRIEFLY: LiteralString = "SET LOCAL lock_timeout = '10s'"  # others wait behind whoever waits for a table
 COUNTED_UP_TO = 100_000  # larger tables answer with the planner's estimate
 Models = Sequence[type[Row]]
 VIEWS = Reported(object="schema serving", detail="the views of what the services may show")
@@ -239,7 +240,7 @@ class DatabaseSchema:
     async def _apply_once(self, changes: Sequence[Change], outcome: _Outcome) -> None:
         async with self._connection.transaction():
             await self._act_as_owner()
-            await self._connection.execute("SET LOCAL lock_timeout = '10s'")
+            await self._connection.execute(WAIT_BRIEFLY)
             for change in changes:
                 try:
                     async with self._connection.transaction():
@@ -248,25 +249,35 @@ class DatabaseSchema:
                 except REFUSALS as error:
                     outcome.differences.append(_refused(change, error))
                 except psycopg.errors.LockNotAvailable as error:
-                    raise Unavailable(
-                        f"Another session holds a lock that `{change.key}` needs.",
-                        hint="Try again when it is quiet.",
-                    ) from error
+                    raise _locked(str(change.key)) from error
             if any(str(change.key) == sources.ADDED for change in outcome.applied):
                 outcome.notices += await sources.keep_used_sources(self._connection)
 
     async def _enforce(self) -> None:
         """Let triggers keep the rules of rows, unless they do already."""
         if (await self._server())["rules"] != rules.marker():
-            async with self._connection.transaction():
-                await self._connection.execute("SET LOCAL lock_timeout = '10s'")
-                await self._connection.execute(rules.script().encode())
+            await self._run(rules.script(), RULES)
 
     async def _show(self) -> None:
         """Let the services see what they may, unless they do already."""
         if (await self._server())["serving"] != serving.marker():
-            async with self._connection.transaction():
-                await self._connection.execute(serving.script().encode())
+            await self._run(serving.script(), VIEWS)
+
+    async def _run(self, script: str, made: Reported) -> None:
+        """Run a script in one transaction, and again when others keep it from its locks; they go on in between."""
+        for tries_left in reversed(range(MAX_TRIES)):
+            try:
+                async with self._connection.transaction():
+                    await self._connection.execute(WAIT_BRIEFLY)
+                    await self._connection.execute(script.encode())
+            except psycopg.errors.DeadlockDetected:
+                if not tries_left:
+                    raise
+            except psycopg.errors.LockNotAvailable as error:
+                if not tries_left:
+                    raise _locked(made.object) from error
+            else:
+                return
 
     async def _reserved_platforms(self) -> list[str]:
         rows = await (await self._connection.execute(STATE["reserved_platforms"])).fetchall()
@@ -326,6 +337,10 @@ def _missing_scripts(server: Mapping[str, Any]) -> list[Reported]:
     """List what this release makes by scripts of its own, and the database does not have as it is here."""
     wanted = ((RULES, server["rules"] == rules.marker()), (VIEWS, server["serving"] == serving.marker()))
     return [reported for reported, is_there in wanted if not is_there]
+
+
+def _locked(what: str) -> Unavailable:
+    return Unavailable(f"Another session holds a lock that `{what}` needs.", hint="Try again when it is quiet.")
 
 
 def _script(name: str) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import subprocess
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 import pytest
@@ -11,11 +11,12 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 from tests.conftest import TestDatabase
 
-from graticule.core.errors import Conflict, GraticuleError, PermissionDenied, SchemaOutdated
+from graticule.core.errors import Conflict, GraticuleError, PermissionDenied, SchemaOutdated, Unavailable
 from graticule.core.models import TABLES, Platform
 from graticule.core.table import DatabaseRole
 from graticule.embedded.binaries import find_binaries
 from graticule.repositories.database import Database
+from graticule.schema import deploy
 from graticule.schema.ddl import fingerprint
 from graticule.schema.deploy import database_schema, ddl_script
 from graticule.schema.report import SchemaReport
@@ -163,6 +164,28 @@ async def test_a_rebuild_is_refused_without_development_mode_and_without_the_rig
             assert None not in (connection.execute(views).fetchone() or (None,))
             assert ("pgstac.items", "graticule_insert") in before
             assert _guards(connection) == before, "functions and triggers that check outputs, and who may call them"
+
+
+@pytest.mark.parametrize(
+    ("outdated", "missing"),
+    [
+        ("COMMENT ON SCHEMA serving IS 'of another release'", "schema serving"),
+        ("COMMENT ON FUNCTION dagapp.keep_first_times() IS 'of another release'", "triggers"),
+    ],
+)
+async def test_a_migration_keeps_others_waiting_only_briefly(
+    database: TestDatabase, monkeypatch: pytest.MonkeyPatch, outdated: LiteralString, missing: str
+) -> None:
+    """Whoever comes after one that waits for a table waits, too: the versions of assets are such a table."""
+    monkeypatch.setattr(deploy, "WAIT_BRIEFLY", "SET LOCAL lock_timeout = '100ms'")
+    with psycopg.connect(database.url(), autocommit=True) as other:
+        other.execute(outdated)
+        async with database_schema(database.url()) as schema, asyncio.timeout(60):
+            with other.transaction():
+                other.execute("LOCK TABLE dagapp.asset_versions IN ROW EXCLUSIVE MODE")
+                with pytest.raises(Unavailable, match=f"holds a lock that `{missing}` needs"):
+                    await schema.migrate()
+            assert (await schema.migrate()).current
 
 
 async def test_status_tells_an_empty_database_from_a_deployed_one(empty_databases: list[TestDatabase]) -> None:
