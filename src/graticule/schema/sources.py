@@ -25,15 +25,20 @@ async def keep_used_sources(connection: AsyncConnection[Any]) -> list[str]:
             given = {"platform_id": platform_id, "patterns": kept}
             await connection.execute(QUERIES["keep_sources"], given)
             notices.append(_notice(platform_id, kept))
+        if left_out := sorted({_container(pattern) for pattern in patterns if not admits(kept, f"{pattern}/")}):
+            notices.append(_notice_of_rest(platform_id, left_out))
     return notices
 
 
 def covering(platform_id: str, used: Iterable[str]) -> list[str]:
-    """Return the default and what else covers all that was used: prefixes, or whole containers where they are many."""
+    """Return the default and what else covers all that was used: prefixes, or whole containers where they are many.
+
+    Of more containers than a partner may have, the first are kept.
+    """
     kept = default_patterns(platform_id)
     others = [_usable(pattern) for pattern in used if not admits(kept, pattern)]
     if len(kept) + len(set(others)) > MAX_PATTERNS:
-        others = [_container(pattern) for pattern in others]
+        others = [*dict.fromkeys(_container(pattern) for pattern in others)][: MAX_PATTERNS - len(kept)]
     whole = {pattern for pattern in others if not pattern.endswith("/")}
     below = {pattern for pattern in others if _container(pattern) not in whole} - whole
     return [*(pattern for pattern in kept if _container(pattern) not in whole), *sorted(whole | below)]
@@ -53,4 +58,11 @@ def _notice(platform_id: str, kept: Iterable[str]) -> str:
     return (
         f"The platform {platform_id} has sent files from outside of its own folder and may still name: "
         f"{', '.join(kept)}. Once its files have moved: graticule platform change {platform_id} {narrow}"
+    )
+
+
+def _notice_of_rest(platform_id: str, containers: Iterable[str]) -> str:
+    return (
+        f"The platform {platform_id} has sent files from more than {MAX_PATTERNS} places and may no longer name: "
+        f"{', '.join(containers)}. Move those files below {default_patterns(platform_id)[0]}."
     )

@@ -75,8 +75,8 @@ PATTERN = st.builds(lambda container, name: f"{container}/{name}/" if name else 
 def test_what_is_kept_covers_all_that_was_used_and_can_be_written(used: list[str]) -> None:
     kept = covering("ddh", used)
     assert all(pattern_fault(pattern) is None for pattern in kept)
-    assert len(set(kept)) == len(kept)
-    for pattern in used:
+    assert len(set(kept)) == len(kept) <= MAX_PATTERNS
+    for pattern in used[: MAX_PATTERNS - 1]:
         assert admits(kept, f"{pattern.removesuffix('/')}/a.tif")
 
 
@@ -84,3 +84,22 @@ def test_what_is_kept_covers_all_that_was_used_and_can_be_written(used: list[str
 def test_of_many_folders_the_container_is_kept(count: int) -> None:
     kept = covering("ddh", [f"old/{number}/" for number in range(count)])
     assert len(kept) == (1 + count if count < MAX_PATTERNS else 2)
+
+
+async def test_of_more_containers_than_there_can_be_the_last_used_are_kept_and_the_others_named(
+    own_database: TestDatabase,
+) -> None:
+    with psycopg.connect(own_database.url(), autocommit=True) as admin:
+        admin.execute("ALTER TABLE dagapp.platforms DROP COLUMN source_containers")
+        admin.execute(
+            "INSERT INTO dagapp.platform_requests (request_id, platform_id, asset_id, version_ordinal, request_body,"
+            " created_at) SELECT gen_random_uuid(), 'ddh', repeat('a', 32), 0, jsonb_build_object('submission',"
+            " jsonb_build_object('container_name', 'c' || number, 'file_name', 'a.tif')),"
+            " now() - number * interval '1h' FROM generate_series(1, %s) AS number",
+            [MAX_PATTERNS],
+        )
+    report = await BootstrapService(own_database.url(), development=False).migrate()
+    assert report.current
+    kept = _kept(own_database)["ddh"]
+    assert set(kept) == {"bronze/ddh/", *(f"c{number}" for number in range(1, MAX_PATTERNS))}
+    assert report.notices[1].endswith(f"may no longer name: c{MAX_PATTERNS}. Move those files below bronze/ddh/.")
