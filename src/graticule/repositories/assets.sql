@@ -164,7 +164,7 @@ SELECT CASE job.purpose
                                     WHEN version.current_job_id IS DISTINCT FROM job.job_id
                                     THEN 'another job processes its version'
                                     WHEN unresolved.version_ordinal IS NOT NULL
-                                    THEN 'version ' || unresolved.version_ordinal || ' awaits its approval' END
+                                    THEN 'version ' || unresolved.version_ordinal || ' is ' || unresolved.approval_state END
            WHEN 'export' THEN CASE WHEN asset.clearance_state <> 'public' OR asset.deleted_at IS NOT NULL
                                         OR version.deleted_at IS NOT NULL OR version.approved_revision IS NULL
                                    THEN 'its version is not public any more'
@@ -183,7 +183,7 @@ LEFT JOIN LATERAL (
 ) AS later ON true
 LEFT JOIN LATERAL (
     -- It took the place of one that failed; two at once cannot await their first approval.
-    SELECT other.version_ordinal FROM dagapp.asset_versions AS other
+    SELECT other.version_ordinal, other.approval_state FROM dagapp.asset_versions AS other
     WHERE other.asset_id = job.asset_id AND other.version_ordinal <> job.version_ordinal
       AND (other.approval_state = 'rejected'
            OR other.approval_state = 'pending_review' AND other.processing_state <> 'failed')

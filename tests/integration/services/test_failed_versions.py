@@ -90,7 +90,7 @@ async def test_failed_version_waits_while_a_newer_one_awaits_its_approval(desk: 
             await go_on()
         assert code_of(refused.value) in {"version_unresolved", "job_superseded"}
     await desk.reject(receipt.asset_id, 1)
-    with pytest.raises(Refused):
+    with pytest.raises(Refused, match="version 1 is rejected"):
         await desk.bench.jobs.resume(receipt.job_id)
     await desk.delete(receipt.asset_id, 1)
     await desk.bench.jobs.resume(receipt.job_id)
