@@ -128,8 +128,9 @@ BEGIN
                ELSE 'Submit or reprocess the asset: its newest job writes its outputs.' END;
 END $$;
 
--- Refuse the transaction of a job that may not write these outputs. Until it ends, the version keeps naming the job. All
--- that follows in the transaction is written in the job's name.
+-- Refuse the transaction of a job that may not write these outputs. Until it ends, the version keeps naming the job that
+-- processes it. To other jobs that does not matter: decisions do not wait until an export has copied a table. All that
+-- follows in the transaction is written in the job's name.
 CREATE OR REPLACE FUNCTION dagapp.require_outputs(of_job text, kind text, wanted text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -137,7 +138,7 @@ DECLARE
 BEGIN
     PERFORM FROM dagapp.asset_versions AS version
     JOIN dagapp.dag_jobs AS job USING (asset_id, version_ordinal)
-    WHERE job.job_id = of_job
+    WHERE job.job_id = of_job AND job.purpose = 'process'
     FOR SHARE OF version;
     SELECT name, reason INTO refused
     FROM unnest(wanted) AS name, dagapp.objection_to_output(of_job, kind, name) AS reason
