@@ -8,7 +8,7 @@ from graticule.core.exchange import Decision
 from graticule.core.ids import JobId
 from graticule.core.models import AssetVersion, PlatformRequest
 from graticule.core.refusals import Refusal
-from graticule.core.states import ProcessingState
+from graticule.core.states import ApprovalState, ProcessingState
 from graticule.repositories.asset_views import AssetViews
 from graticule.repositories.assets import AssetRevisionRepository
 from graticule.services.asset_changes import AssetUnderChange
@@ -50,14 +50,15 @@ class RevisionAtIssue:
     def require(self, change: AssetUnderChange, decision: Decision) -> None:
         """Refuse a decision that leaves open which version or which revision was looked at.
 
-        One that names only the asset is about the version that suits it, while that has had a single revision. A number
-        alone is not enough when there are several versions: each of them has a revision 1.
+        One that names only the asset is about the version that suits it, while that has had a single revision and did
+        not take the place of another one. A number alone is not enough when there are several versions: each of them
+        has a revision 1.
         """
         if decision.output_hash is not None:
             return
         if decision.revision is None and self.version.revision > 1:
             self._refuse_unnamed(change, "revision")
-        if decision.revision is not None and decision.version_ordinal is None:
+        if decision.revision is not None or self._took_place(change):
             self.require_version(change, decision)
 
     def require_version(self, change: AssetUnderChange, decision: Decision) -> None:
@@ -65,6 +66,15 @@ class RevisionAtIssue:
         names = (decision.version_ordinal, decision.output_hash, decision.expected_version)
         if len(change.versions) > 1 and all(name is None for name in names):
             self._refuse_unnamed(change, "version")
+
+    def _took_place(self, change: AssetUnderChange) -> bool:
+        """Whether another version awaited a decision before this one did: it was overwritten, and that failed."""
+        latest = change.asset.latest_approved_version_ordinal
+        return not self.is_served and any(
+            other.approval_state is ApprovalState.FAILED and other.revision > 1
+            for other in change.live
+            if latest is None or other.version_ordinal >= latest
+        )
 
     def _refuse_unnamed(self, change: AssetUnderChange, what: str) -> None:
         message = f"{self._standing}, and the decision does not say which {what} was looked at."

@@ -172,6 +172,33 @@ async def test_an_approval_of_what_waits_no_longer_clears_no_other_version(
     assert (await desk.approve(first.asset_id, "public", ordinal=0, revision=1)).changed
 
 
+@pytest.mark.parametrize("decision", OF_WHAT_WAITS)
+@pytest.mark.parametrize("is_in_service", [False, True])
+async def test_an_asset_alone_does_not_name_what_took_the_place_of_what_was_looked_at(
+    desk: Desk, decision: str, is_in_service: bool
+) -> None:
+    """A partner spoils the version that was looked at by an overwrite that fails, and sends another one."""
+    first = await submit_and_process(desk, 1)
+    if is_in_service:  # in an earlier revision
+        await desk.approve(first.asset_id)
+        await submit_and_process(desk, 2)
+    await desk.fail((await desk.submit(overwrite=True)).job_id)
+    await desk.process(await desk.submit("V2"), content="2")
+    before = await desk.snapshot()
+    refused = await catch_refusal(DECISIONS[decision](desk, first.asset_id, ASSET_ALONE))
+    assert code_of(refused) == "revision_required"
+    assert "--version 1 --revision 1" in str(refused.hint)
+    assert await desk.snapshot() == before
+    assert (await DECISIONS[decision](desk, first.asset_id, {**ASSET_ALONE, "ordinal": 1})).changed
+
+
+async def test_an_asset_alone_names_what_waits_beside_a_version_that_never_could_be_looked_at(desk: Desk) -> None:
+    await desk.fail((await desk.submit()).job_id)
+    second = await desk.submit("V2")
+    await desk.process(second)
+    assert (await desk.approve(second.asset_id, **ASSET_ALONE)).asset.latest_approved_version_ordinal == 1
+
+
 async def test_a_clearance_names_the_latest_version_in_service(desk: Desk) -> None:
     asset_id = await desk.approved("V1")
     await desk.approved("V2")
