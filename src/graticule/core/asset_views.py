@@ -43,7 +43,7 @@ PARTNER_EVENTS: Final[Mapping[EventType, frozenset[str]]] = {
     EventType.ASSET_APPROVED: frozenset({"revision", "clearance_state", "note"}),
     EventType.ASSET_REJECTED: frozenset({"revision", "reason", "note"}),
     EventType.ASSET_REVOKED: frozenset({"revision", "reason", "note"}),
-    EventType.ASSET_CLEARANCE_CHANGED: frozenset({"clearance_state"}),
+    EventType.ASSET_CLEARANCE_CHANGED: frozenset({"clearance_state", "note"}),
     EventType.ASSET_URL_MODE_CHANGED: frozenset({"url_mode"}),
     EventType.ASSET_METADATA_CHANGED: frozenset(),
     EventType.ASSET_UNPUBLISHED: frozenset({"reason"}),

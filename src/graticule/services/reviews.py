@@ -211,9 +211,13 @@ class ReviewService:
             return _answer(change, version, changed=job_id is not None, job_id=job_id)
         cleared = _cleared(change, level, change.caller, now)
         await change.change_asset(now, **cleared.changes)
-        named = _other_reviewer(asked, change.caller)
         await change.tell(
-            EventType.ASSET_CLEARANCE_CHANGED, now, before=before, clearance_state=level, reviewer_named=named
+            EventType.ASSET_CLEARANCE_CHANGED,
+            now,
+            before=before,
+            clearance_state=level,
+            reviewer_named=_other_reviewer(asked, change.caller),
+            note=asked.note if isinstance(asked, Approval) else None,
         )
         job_id = await self._follow_clearance(change, before, version, now)
         return _answer(change, version, warning=cleared.warning, job_id=job_id)

@@ -8,6 +8,7 @@ import pytest
 from tests.integration.services.desk import Desk, code_of
 from tests.integration.services.test_asset_races import asset_row_held
 
+from graticule.core.asset_views import PartnerEvent
 from graticule.core.errors import InvalidInput, NotFound, Refused
 from graticule.core.exchange import AssetChange, SubmissionReceipt
 from graticule.core.models.engine import JobPurpose
@@ -242,6 +243,13 @@ async def test_a_job_that_processed_no_version_names_none(desk: Desk) -> None:
         with pytest.raises(NotFound, match="is not the one that processed a version"):
             await desk.revoke(first.asset_id, revision=None, job_id=job_id)
     await desk.revoke(first.asset_id, revision=None, job_id=first.job_id)
+
+
+async def test_a_note_is_kept_when_an_approval_changes_the_clearance_alone(desk: Desk) -> None:
+    asset_id = await desk.approved()
+    await desk.approve(asset_id, "public", note="It is out of the embargo.")
+    (changed,) = [each for each in await desk.events(asset_id) if each.event_type == "asset_clearance_changed"]
+    assert PartnerEvent.of(changed).details == {"clearance_state": "public", "note": "It is out of the embargo."}
 
 
 async def test_another_name_of_the_reviewer_is_kept_beside_the_callers(desk: Desk) -> None:
