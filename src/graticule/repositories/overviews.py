@@ -15,6 +15,7 @@ from graticule.repositories.errors import domain_errors
 from graticule.repositories.queries import Queries, load_queries
 from graticule.repositories.tile_shapes import LAYER, TILE_BUFFER, TILE_PIXELS, TILE_RESOLUTION, tile_geometry
 
+LONGEST_ID: Final = 40  # in the names of tables
 OVERVIEW_COMMENT: Final = "Tiles. "  # and what the table says of itself: so it shows of which table they are
 MAX_LIVE_FEATURES: Final = 10_000  # a tile of more features is prepared
 MAX_LIVE_GEOMETRY_BYTES: Final = 48 * 1024**2  # likewise one of larger shapes
@@ -73,6 +74,14 @@ class RowSizes:
 def overview_name(table: str) -> str:
     """Return the name of the table that holds the prepared tiles of a table, in the same schema."""
     return f"tiles_{md5(table.encode(), usedforsecurity=False).hexdigest()}"
+
+
+def staging_name(job_id: JobId) -> str:
+    """Return the name of a job's staging table, with which all names begin of what belongs to it.
+
+    PostgreSQL cuts names after 63 bytes. An id that is a digest of the parameters is longer than what fits.
+    """
+    return f"staging_{job_id[:LONGEST_ID]}"
 
 
 class OverviewBuilder:
@@ -230,7 +239,7 @@ class OverviewBuilder:
         return self._composed("pixel")
 
     def _name(self, part: str) -> sql.Identifier:
-        return sql.Identifier(self._source.schema, f"staging_{self._job_id}_{part}")
+        return sql.Identifier(self._source.schema, f"{staging_name(self._job_id)}_{part}")
 
     def _members(self, zoom: int) -> sql.Identifier:
         return self._name(f"in_{zoom}" if zoom else "boxes")

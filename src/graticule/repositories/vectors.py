@@ -14,7 +14,7 @@ from graticule.core.errors import Conflict, InvalidInput, NotFound, Unavailable
 from graticule.core.ids import JobId
 from graticule.repositories.database import Connection
 from graticule.repositories.errors import domain_errors
-from graticule.repositories.overviews import OVERVIEW_COMMENT, OverviewBuilder, OverviewSource
+from graticule.repositories.overviews import OVERVIEW_COMMENT, OverviewBuilder, OverviewSource, staging_name
 from graticule.repositories.queries import Queries, load_queries
 from graticule.repositories.tasks import Delivery
 
@@ -138,9 +138,9 @@ class VectorRepository(_Tables):
     def __init__(self, connection: Connection, job_id: JobId) -> None:
         super().__init__(connection)
         self._job_id = job_id
-        self._staging = f"staging_{job_id}"
-        self._ledger = f"staging_{job_id}_chunks"
-        self._overview = f"staging_{job_id}_overview"
+        self._staging = staging_name(job_id)
+        self._ledger = f"{self._staging}_chunks"
+        self._overview = f"{self._staging}_overview"
 
     # Staging
 

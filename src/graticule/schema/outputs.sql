@@ -272,18 +272,19 @@ BEGIN
 END $$;
 
 -- Put the staging table of a job in its place. Live tables belong to the owner of the schema: no worker can drop or change
--- one, except here. Tiles that were prepared follow their table; see overview_name in repositories/overviews.py.
+-- one, except here. Tiles that were prepared follow their table; see overview_name in repositories/overviews.py, and
+-- staging_name for what a job has staged.
 CREATE OR REPLACE FUNCTION dagapp.promote_table(of_job text, wanted text) RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    staged_as text := 'staging_' || left(of_job, 40);
     part record;
 BEGIN
     PERFORM dagapp.require_outputs(of_job, 'table', ARRAY[wanted]);
     EXECUTE format('DROP TABLE IF EXISTS geo.%I, geo.%I', wanted, 'tiles_' || md5(wanted));  -- from here on, readers wait
     FOR part IN
         SELECT staged.relname AS name, parts.final
-        FROM (VALUES ('staging_' || of_job, wanted), ('staging_' || of_job || '_overview', 'tiles_' || md5(wanted)))
-             AS parts (staging, final)
+        FROM (VALUES (staged_as, wanted), (staged_as || '_overview', 'tiles_' || md5(wanted))) AS parts (staging, final)
         JOIN pg_class AS staged ON staged.relname = parts.staging AND staged.relnamespace = 'geo'::regnamespace
     LOOP
         IF NOT dagapp.take_table('geo', part.name) THEN

@@ -34,6 +34,7 @@ INPUTS: Final = {
 }
 DONE, CURRENT, OUTDATED, DIRECT, ENDED = map(JobId, ("done", "current", "outdated", "direct", "ended"))
 EXPORT, UNPUBLISH = map(JobId, ("export", "unpublish"))
+KNOWN_BY_PARAMETERS = JobId("0123456789abcdef" * 4)
 OWN = [
     (OutputKind.TABLE, TABLE),
     (OutputKind.PREFIX, PREFIX),
@@ -57,6 +58,7 @@ def outputs() -> Iterator[TestDatabase]:
         rows.job(EXPORT, **of_version, purpose=JobPurpose.EXPORT),
         rows.job(UNPUBLISH, **of_version, purpose=JobPurpose.UNPUBLISH),
         rows.job(DIRECT, input_params={**INPUTS, "asset_id": rows.ASSET}),
+        rows.job(KNOWN_BY_PARAMETERS),
         rows.job(ENDED, status=JobStatus.COMPLETED, ended_at=rows.NOW),
     ]
     with new_database() as created:
@@ -235,6 +237,15 @@ async def test_a_live_table_is_replaced_by_the_job_of_its_version_and_by_nothing
     assert worker.execute(query).fetchone() != made
     with psycopg.connect(outputs.url(DatabaseRole.SERVE_INTERNAL)) as service:
         assert service.execute(f"SELECT count(*) FROM geo.{TABLE}".encode()).fetchone() == (0,)
+
+
+async def test_a_job_whose_id_is_longer_than_a_name_can_be_loads_a_table(
+    pool: Database, worker: psycopg.Connection[Any]
+) -> None:
+    await _load(pool, KNOWN_BY_PARAMETERS, "direct_roads")
+    assert worker.execute("SELECT count(*) FROM geo.direct_roads").fetchone() == (0,)
+    left = "SELECT count(*) FROM pg_class WHERE relname ^@ 'staging_0123' AND relnamespace = 'geo'::regnamespace"
+    assert worker.execute(left).fetchone() == (0,)
 
 
 async def test_a_table_that_was_changed_is_told_apart_by_its_rows(outputs: TestDatabase, pool: Database) -> None:
