@@ -151,7 +151,8 @@ BEGIN
 END $$;
 
 -- Whether a table is made of rows and nothing else. Whoever makes a table can hang functions on it, which run as whoever
--- reads, plans or analyses it: by views, triggers, policies, expressions of indexes and statistics, casts and types.
+-- reads, plans or analyzes it: by views, triggers, policies, expressions of indexes and statistics, casts and types. So
+-- types are PostgreSQL's own or those of an extension: whoever acts as a worker may own others under another name.
 CREATE OR REPLACE FUNCTION dagapp.is_plain_table(wanted oid) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (
@@ -167,8 +168,14 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
           AND NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = wanted AND contype NOT IN ('p', 'u', 'n'))
           AND NOT EXISTS (SELECT FROM pg_cast WHERE reltype IN (castsource, casttarget))
           AND NOT EXISTS (
-              SELECT FROM pg_attribute AS part JOIN pg_type AS kind ON kind.oid = part.atttypid
-              WHERE part.attrelid = wanted AND kind.typowner = 'graticule_worker'::regrole
+              SELECT FROM pg_attribute AS part
+              JOIN pg_type AS written ON written.oid = part.atttypid
+              JOIN pg_type AS kind
+                  ON kind.oid = CASE WHEN written.typcategory = 'A' AND written.typtype = 'b' THEN written.typelem
+                                ELSE written.oid END
+              WHERE part.attrelid = wanted AND kind.typnamespace <> 'pg_catalog'::regnamespace
+                AND NOT EXISTS (SELECT FROM pg_depend
+                                WHERE classid = 'pg_type'::regclass AND objid = kind.oid AND deptype = 'e')
           )
     )
 $$;

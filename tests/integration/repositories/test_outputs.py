@@ -312,6 +312,28 @@ def test_a_worker_hands_no_function_of_its_own_to_the_owner(worker: psycopg.Conn
         worker.execute("SELECT dagapp.promote_table(%s, %s)", [CURRENT, TABLE])
 
 
+def test_a_login_that_acts_as_a_worker_hands_no_function_of_its_own_to_the_owner(outputs: TestDatabase) -> None:
+    """What it makes before it takes the role is its own, and not the worker's: how far apart two values of a range are
+    is asked when a table is analyzed, as the owner of the table."""
+    with psycopg.connect(outputs.url()) as login:
+        login.execute("CREATE ROLE a_login LOGIN IN ROLE graticule_worker")
+        login.execute("SET SESSION AUTHORIZATION a_login")
+        login.execute(
+            "CREATE FUNCTION geo.differs(float8, float8) RETURNS float8 LANGUAGE plpgsql IMMUTABLE AS $$"
+            " BEGIN RAISE EXCEPTION 'it ran as %', current_user; END $$;"
+            " CREATE TYPE geo.told AS RANGE (subtype = float8, subtype_diff = geo.differs);"
+            " CREATE DOMAIN geo.listed AS text[] CHECK (geo.differs(1, 2) > 0)"
+        )
+        login.execute("SET ROLE graticule_worker")
+        for kind in ("geo.told", "geo.told[]", "geo.listed"):
+            login.execute(f"CREATE TABLE geo.staging_current (fid bigint NOT NULL, told {kind})".encode())
+            assert login.execute("SELECT dagapp.hash_rows('geo', 'staging_current')").fetchone() == (None,)
+            with pytest.raises(psycopg.DatabaseError, match="more than a table of rows"), login.transaction():
+                login.execute("SELECT dagapp.promote_table(%s, %s)", [CURRENT, TABLE])
+            login.execute("DROP TABLE geo.staging_current")
+        login.rollback()
+
+
 @pytest.mark.parametrize("what", LADEN)
 def test_a_copy_for_the_public_runs_no_function_of_a_worker(worker: psycopg.Connection[Any], what: str) -> None:
     worker.execute(RUNS_AS)
