@@ -182,13 +182,14 @@ LEFT JOIN LATERAL (
     LIMIT 1
 ) AS later ON true
 LEFT JOIN LATERAL (
-    -- It took the place of one that failed; two at once cannot await their first approval.
+    -- It took the place of one that failed; two at once cannot await their first approval. One that was revoked does so,
+    -- too, if it is being processed and turns out to have another content.
     SELECT other.version_ordinal, other.approval_state FROM dagapp.asset_versions AS other
     WHERE other.asset_id = job.asset_id AND other.version_ordinal <> job.version_ordinal
       AND (other.approval_state = 'rejected'
            OR other.approval_state = 'pending_review' AND other.processing_state <> 'failed')
-      AND other.deleted_at IS NULL AND other.revoked_at IS NULL AND other.approved_revision IS NULL
-      AND version.approval_state = 'pending_review' AND version.approved_revision IS NULL
+      AND (other.revoked_at IS NULL OR other.processing_state IN ('queued', 'processing'))
+      AND other.deleted_at IS NULL AND other.approved_revision IS NULL AND version.approved_revision IS NULL
     LIMIT 1
 ) AS unresolved ON true
 WHERE job.job_id = %(job_id)s;

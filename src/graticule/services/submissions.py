@@ -322,12 +322,13 @@ def _require_active(platform: Platform) -> None:
 def _require_order(change: AssetUnderChange, besides: AssetVersion | None = None) -> None:
     """Refuse while another version is unresolved, or may become so when it is processed to its end."""
     for other in change.live:
-        # What was revoked awaits a decision, too, and yet must not keep the version beside it from being mended.
-        if besides is not None and (other.version_ordinal == besides.version_ordinal or other.revoked_at is not None):
+        if besides is not None and other.version_ordinal == besides.version_ordinal:
             continue
-        if other.approval_state is ApprovalState.FAILED:
-            continue  # nothing of it awaits a decision
-        if other.approval_state in UNRESOLVED or other.processing_state is ProcessingState.FAILED:
+        # What was revoked awaits a decision, too, and yet must not keep the version beside it from being mended, unless
+        # it is just being processed: then it may await its approval like any other. Nothing that failed does.
+        is_revoked = besides is not None and other.revoked_at is not None
+        is_unresolved = other.approval_state in UNRESOLVED or other.processing_state is ProcessingState.FAILED
+        if is_unresolved and not is_revoked and other.approval_state is not ApprovalState.FAILED:
             change.refuse(
                 Refusal.VERSION_UNRESOLVED,
                 f"Version {other.version_ordinal} is unresolved. Approve, delete, or resubmit before adding a new "

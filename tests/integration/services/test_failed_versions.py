@@ -98,6 +98,29 @@ async def test_failed_version_waits_while_a_newer_one_awaits_its_approval(desk: 
     assert (await desk.version(receipt.asset_id, 0)).approval_state is PENDING
 
 
+async def test_a_version_beside_a_revoked_one_waits_while_that_is_processed_again(desk: Desk) -> None:
+    """It may turn out to have another content: then both would await their approval, and its job could not end."""
+    asset_id = await desk.approved("V1")
+    await desk.approved("V2", content="c")
+    for ordinal in (0, 1):
+        await desk.revoke(asset_id, ordinal)
+    again = await desk.reprocess(asset_id, 0)
+    with pytest.raises(Refused) as refused:
+        await desk.submit("V2", overwrite=True)
+    assert code_of(refused.value) == "version_processing"
+    await desk.fail(again.job_id)
+    second = await desk.submit("V2", overwrite=True)
+    assert again.job_id is not None
+    with pytest.raises(Refused, match="version 1 is pending_review"):
+        await desk.bench.jobs.resume(again.job_id)
+    await desk.process(second, "d")
+    await desk.reject(asset_id, 1)
+    await desk.delete(asset_id, 1)
+    await desk.bench.jobs.resume(again.job_id)
+    await desk.process(again, "b")
+    assert (await desk.version(asset_id, 0)).approval_state is PENDING
+
+
 async def test_job_count_is_of_processing_alone(desk: Desk) -> None:
     asset_id = await desk.exported()
     await desk.clear(asset_id, "ouo")
