@@ -267,7 +267,9 @@ class JobService:
             if not await ownership.take_failed(job_id, self._steps.owner_id, self._database.now()):
                 raise Conflict(
                     f"Job {job_id} is {job.status}; only a failed job can be retried.",
-                    hint="Submit it again to run it anew." if job.ended_at else "Cancel it, or wait until it ends.",
+                    hint="Submit the workflow again, with another input if the same inputs are the same job."
+                    if job.ended_at
+                    else "Cancel it, or wait until it ends.",
                 )
             await self._steps.advance_within(connection, {job_id: Wake(resumed=Resumed(node_id, actor))})
             return await jobs.get(job_id=job_id)

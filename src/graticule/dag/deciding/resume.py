@@ -41,7 +41,7 @@ def _require_failed_job(step: Step) -> None:
     if not step.decision.job_before is step.decision.job_status is JobStatus.FAILED:
         raise Conflict(
             f"Job {step.job.job_id} is {step.decision.job_before}; only a failed job can be resumed.",
-            hint="Submit the workflow again to run it anew.",
+            hint="Submit the workflow again, with another input if the same inputs are the same job.",
         )
 
 
