@@ -118,7 +118,7 @@ def processed(admin: Caller) -> Waiting:
     shore = sender.send("vector", "beaches", "2025", beaches)
     sender.until_processed(picture, shore)
     admin.post("/api/platform/approve", asset_id=picture["asset_id"], clearance_level="ouo")
-    sender.until_processed(sender.send("raster", "relief", "2026", second))
+    sender.until_processed(sender.send("raster", "relief", "2026", second, clearance_level="public"))
     return Waiting(picture["asset_id"], shore["asset_id"], sender)
 
 
@@ -155,10 +155,13 @@ def comes_to_the_review_by_keyboard(reviewer: Visitor, admin: Caller) -> None:
     expect(rows).to_have_count(2)
     expect(rows.nth(0)).to_contain_text("island / beaches")
     expect(rows.nth(1)).to_contain_text("version 0")  # which it would replace
+    expect(rows.nth(1)).to_contain_text("Public")  # what its partner proposed; it is for official use only so far
     reviewer.examine("queue", light="queue.png")
     reviewer.tab_to(reviewer.page.get_by_role("link", name="island / relief"))
     reviewer.page.keyboard.press("Enter")
     reviewer.sees_title("island / relief")
+    proposed = reviewer.page.locator("dt", has_text="Proposed clearance")
+    expect(proposed.locator("xpath=following-sibling::dd[1]")).to_have_text("Public")
 
 
 def both_versions_are_on_the_map(reviewer: Visitor) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from psycopg.types.json import Jsonb
 from tests.conftest import TestDatabase
+from tests.unit.cli.conftest import run
 
 from graticule.core.sources import MAX_PATTERNS, admits, pattern_fault
 from graticule.schema.sources import covering
@@ -65,6 +66,14 @@ async def test_partners_go_on_sending_from_where_they_did(own_database: TestData
     again = await BootstrapService(own_database.url(), development=False).migrate()
     assert (again.notices, again.applied) == ([], [])
     assert _kept(own_database) == KEPT
+
+
+def test_the_command_says_which_partners_have_files_elsewhere(own_database: TestDatabase) -> None:
+    _make_older(own_database)
+    migrated = run("schema", "migrate", variables={"GRATICULE_OWNER_DATABASE_URL": own_database.url()})
+    assert migrated.code == 0, migrated.err
+    for partner in ("arcgis", "geonode"):
+        assert f"graticule platform change {partner} --source bronze/{partner}/" in migrated.err
 
 
 NAME = st.sampled_from(["ddh", "shared", "a*b", "x y", "é"])

@@ -132,7 +132,6 @@ def test_the_role_is_chosen_by_a_variable(monkeypatch: pytest.MonkeyPatch, role:
     served: list[tuple[str, str, int]] = []
 
     async def serve(app: FastAPI, host: str, port: int, *, policy: ConnectionPolicy) -> None:
-        assert policy.max_connections == 1024
         served.append((app.title, host, port))
 
     monkeypatch.setattr("graticule.http.server.serve", serve)
@@ -143,6 +142,29 @@ def test_the_role_is_chosen_by_a_variable(monkeypatch: pytest.MonkeyPatch, role:
         assert result.code == 0, result.err
     default_port = {"gateway": 8000, "orchestrator": 8001, "worker": 8002}[role]
     assert served == [(f"Graticule {role}", "127.0.0.1", default_port), (f"Graticule {role}", "0.0.0.0", 9000)]
+
+
+@pytest.mark.parametrize("role", ["gateway", "orchestrator", "worker", "serve"])
+def test_every_process_serves_within_the_limits_of_its_settings(monkeypatch: pytest.MonkeyPatch, role: str) -> None:
+    served: list[ConnectionPolicy] = []
+
+    async def serve(app: FastAPI, host: str, port: int, *, policy: ConnectionPolicy) -> None:
+        served.append(policy)
+
+    monkeypatch.setattr("graticule.http.server.serve", serve)
+    monkeypatch.setattr("graticule.logs.configure_logging", lambda *_: None)
+    limits = {
+        "GRATICULE_HTTP_MAX_CONNECTIONS": "20",
+        "GRATICULE_HTTP_MAX_CONNECTIONS_PER_ADDRESS": "17",
+        "GRATICULE_HTTP_HEAD_SECONDS": "3",
+        "GRATICULE_HTTP_BODY_SECONDS": "4",
+        "GRATICULE_TRUSTED_PROXIES": "10.0.0.0/24",
+    }
+    result = run(role, variables={"GRATICULE_DATABASE_URL": "postgresql://u@127.0.0.1:1/nowhere"} | limits)
+    assert result.code == 0, result.err
+    (policy,) = served
+    assert policy == ConnectionPolicy(20, 17, head_seconds=3, body_seconds=4, proxies=policy.proxies)
+    assert ["10.0.0.9" in policy.proxies, "10.0.1.9" in policy.proxies] == [True, False]
 
 
 def test_a_command_wins_over_the_role_of_the_variable() -> None:

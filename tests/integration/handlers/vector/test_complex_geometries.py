@@ -1,5 +1,9 @@
 """Polygons that would keep GEOS busy for hours are rejected in seconds; large ones that would not are taken."""
 
+import os
+import resource
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -75,6 +79,29 @@ def test_what_would_take_hours_is_rejected_in_seconds(tmp_path: Path, monster: s
 def test_large_polygons_are_taken(tmp_path: Path) -> None:
     result = examined(tmp_path, wave(600_000), knotted(wave(100_000)))
     assert result.output["facts"]["invalid"]["count"] == 1
+
+
+LARGEST_REPAIR = """
+import pathlib, shapely
+from tests.integration.handlers.vector.test_complex_geometries import examined, knotted, star, wave
+from graticule.handlers.vector.preparing.repairing import made_valid
+for outline in (knotted(wave(990_000)), star(7_001, 8)):
+    examined(pathlib.Path.cwd(), outline)
+    assert shapely.is_valid(made_valid(shapely.Polygon(outline)))
+status = pathlib.Path("/proc/self/status").read_text()
+print(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:")))
+"""
+
+
+def test_the_largest_repairs_are_bounded_in_time_and_memory(tmp_path: Path) -> None:
+    """Just within the limits of vertices and of meetings; the process has nothing else in its memory."""
+    begun = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    ended = subprocess.run(
+        [sys.executable, "-c", LARGEST_REPAIR], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+        stdout=subprocess.PIPE, text=True, check=True,
+    )  # fmt: skip
+    assert int(ended.stdout) < 1_300_000  # kB
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - begun < 30
 
 
 def test_parts_with_borders_in_common_are_taken() -> None:
