@@ -801,6 +801,9 @@ export interface components {
             version?: components["schemas"]["AssetVersion"] | null;
             /** @default true */
             changed: boolean;
+            /** @default false */
+            dry_run: boolean;
+            effects?: string[];
             warning?: string | null;
             job_id?: string | null;
         };
@@ -910,6 +913,7 @@ export interface components {
         };
         ClearanceChange: {
             expected_version?: number | null;
+            dry_run?: boolean | null;
             version_ordinal?: number | null;
             revision?: number | null;
             output_hash?: string | null;
@@ -918,6 +922,7 @@ export interface components {
             reviewer?: string | null;
             /** @enum {string} */
             clearance_level: "ouo" | "public";
+            note?: string | null;
         };
         /** @enum {string} */
         ClearanceState: "uncleared" | "ouo" | "public";
@@ -1233,6 +1238,7 @@ export interface components {
         };
         NamedApproval: {
             expected_version?: number | null;
+            dry_run?: boolean | null;
             version_ordinal?: number | null;
             revision?: number | null;
             output_hash?: string | null;
@@ -1246,6 +1252,7 @@ export interface components {
         };
         NamedRejection: {
             expected_version?: number | null;
+            dry_run?: boolean | null;
             version_ordinal?: number | null;
             revision?: number | null;
             output_hash?: string | null;
@@ -1258,6 +1265,7 @@ export interface components {
         };
         NamedRemoval: {
             expected_version?: number | null;
+            dry_run?: boolean | null;
             reason?: string | null;
             asset_id?: string | null;
             request_id?: string | null;
@@ -1277,6 +1285,7 @@ export interface components {
         };
         NamedRevocation: {
             expected_version?: number | null;
+            dry_run?: boolean | null;
             version_ordinal?: number | null;
             revision?: number | null;
             output_hash?: string | null;
@@ -1876,6 +1885,7 @@ export interface components {
         UrlMode: "latest_only" | "all_versions";
         UrlModeChange: {
             expected_version?: number | null;
+            dry_run?: boolean | null;
             url_mode: components["schemas"]["UrlMode"];
         };
         ValidationReport: {

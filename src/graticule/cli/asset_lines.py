@@ -83,10 +83,14 @@ def tell_change(change: AssetChange, as_json: bool) -> None:
         state = "deleted" if version.deleted_at else version.approval_state
         name = f"version {version.version_ordinal} ({version.version_label}){_describe_revision(version)}"
         standing = f"{name} is {state}, {standing}"
-    if change.changed:
-        done(f"Done: {standing}.")
-    else:
+    if not change.changed:
         say(f"It was so already: {standing}.")
+    elif change.dry_run:
+        say(f"Nothing was changed. It would be so: {standing}.")
+    else:
+        done(f"Done: {standing}.")
+    for effect in change.effects:
+        out.print(effect, soft_wrap=True)
     if change.warning:
         warn(change.warning)
     if change.job_id:

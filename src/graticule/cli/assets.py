@@ -42,6 +42,7 @@ Expected = Annotated[
 ReasonOption = Annotated[str, typer.Option("--reason", "-r", help="Why; it is kept, and partners see it.")]
 NoteOption = Annotated[str | None, typer.Option("--note", help="What you add; it is kept, and partners see it.")]
 ClearanceOption = Annotated[Clearance, typer.Option("--clearance", "-c", help="Who may see it.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would change, and change nothing.")]
 
 
 @app.command()
@@ -221,6 +222,7 @@ def approve(
     revision: RevisionOption = None,
     note: NoteOption = None,
     expected: Expected = None,
+    dry_run: DryRun = False,
     server: ServerAddress = None,
     as_json: AsJson = False,
 ) -> None:
@@ -234,6 +236,7 @@ def approve(
         **asdict(seen),
         "note": note,
         "expected_version": expected,
+        "dry_run": dry_run or None,
     }
     _change(server, calls.approve(asset, asked(Approval, given)), as_json)
 
@@ -247,6 +250,7 @@ def reject(
     revision: RevisionOption = None,
     note: NoteOption = None,
     expected: Expected = None,
+    dry_run: DryRun = False,
     server: ServerAddress = None,
     as_json: AsJson = False,
 ) -> None:
@@ -255,7 +259,7 @@ def reject(
     from graticule.core.exchange import Rejection
 
     seen = _find_revision(server, asset, version, revision, Deciding.PENDING)
-    given = {"reason": reason, **asdict(seen), "note": note, "expected_version": expected}
+    given = {"reason": reason, **asdict(seen), "note": note, "expected_version": expected, "dry_run": dry_run or None}
     _change(server, calls.reject(asset, asked(Rejection, given)), as_json)
 
 
@@ -268,6 +272,7 @@ def revoke(
     revision: RevisionOption = None,
     note: NoteOption = None,
     expected: Expected = None,
+    dry_run: DryRun = False,
     server: ServerAddress = None,
     as_json: AsJson = False,
 ) -> None:
@@ -276,7 +281,7 @@ def revoke(
     from graticule.core.exchange import Revocation
 
     seen = _find_revision(server, asset, version, revision, Deciding.SERVED)
-    given = {"reason": reason, **asdict(seen), "note": note, "expected_version": expected}
+    given = {"reason": reason, **asdict(seen), "note": note, "expected_version": expected, "dry_run": dry_run or None}
     _change(server, calls.revoke(asset, asked(Revocation, given)), as_json)
 
 
@@ -287,7 +292,9 @@ def clearance(
     *,
     version: Version = None,
     revision: RevisionOption = None,
+    note: NoteOption = None,
     expected: Expected = None,
+    dry_run: DryRun = False,
     server: ServerAddress = None,
     as_json: AsJson = False,
 ) -> None:
@@ -296,7 +303,13 @@ def clearance(
     from graticule.core.exchange import ClearanceChange
 
     seen = _find_revision(server, asset, version, revision, Deciding.SERVED)
-    given = {"clearance_level": level, **asdict(seen), "expected_version": expected}
+    given = {
+        "clearance_level": level,
+        **asdict(seen),
+        "note": note,
+        "expected_version": expected,
+        "dry_run": dry_run or None,
+    }
     _change(server, calls.change_clearance(asset, asked(ClearanceChange, given)), as_json)
 
 
@@ -315,6 +328,7 @@ def url_mode(
     ],
     *,
     expected: Expected = None,
+    dry_run: DryRun = False,
     server: ServerAddress = None,
     as_json: AsJson = False,
 ) -> None:
@@ -322,7 +336,7 @@ def url_mode(
     from graticule.client import calls
     from graticule.core.exchange import UrlModeChange
 
-    given = {"url_mode": mode, "expected_version": expected}
+    given = {"url_mode": mode, "expected_version": expected, "dry_run": dry_run or None}
     _change(server, calls.change_url_mode(asset, asked(UrlModeChange, given)), as_json)
 
 
@@ -347,6 +361,7 @@ def unpublish(
     *,
     reason: Annotated[str | None, typer.Option("--reason", "-r", help="Why; it is kept, and partners see it.")] = None,
     expected: Expected = None,
+    dry_run: DryRun = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     server: ServerAddress = None,
     as_json: AsJson = False,
@@ -355,9 +370,9 @@ def unpublish(
     from graticule.client import calls
     from graticule.core.exchange import Removal
 
-    if not yes:
+    if not (yes or dry_run):
         typer.confirm(f"Remove {asset} from all services?", abort=True, err=True)
-    given = {"reason": reason, "expected_version": expected}
+    given = {"reason": reason, "expected_version": expected, "dry_run": dry_run or None}
     _change(server, calls.unpublish(asset, asked(Removal, given)), as_json)
 
 

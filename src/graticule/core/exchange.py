@@ -150,13 +150,21 @@ class Change(Asked):
     )
 
 
+class ReviewedChange(Change):
+    """Base of what people decide of an asset; a dry run says what would become of it, and changes nothing."""
+
+    dry_run: Annotated[bool, Field(strict=True)] | None = Field(
+        None, description="Say what would change, or why it would be refused, and change nothing."
+    )
+
+
 class VersionChange(Change):
     """Base of what is asked of one version; without an ordinal it is the one that the deed suits."""
 
     version_ordinal: Annotated[Ordinal, Field(strict=True)] | None = None
 
 
-class Decision(VersionChange):
+class Decision(VersionChange, ReviewedChange):
     """Base of a reviewer's decision: it names the revision that the reviewer looked at.
 
     With several versions it names the version, too. One that names only the asset counts while the version has had a
@@ -220,9 +228,10 @@ class ClearanceChange(Decision, WithClearanceLevel):
     """Say who may see an asset; what is named is the revision in service of its latest approved version."""
 
     clearance_level: ClearanceLevel = Field(description="Who may see it; `access_level` is another name of it.")
+    note: Note | None = None
 
 
-class UrlModeChange(Change):
+class UrlModeChange(ReviewedChange):
     """Say which versions the service addresses of an asset reach."""
 
     url_mode: UrlMode = Field(
@@ -230,7 +239,7 @@ class UrlModeChange(Change):
     )
 
 
-class Removal(Change):
+class Removal(ReviewedChange):
     """Remove an asset from all services; its rows stay."""
 
     reason: Reason | None = None
@@ -242,6 +251,12 @@ class AssetChange(BaseModel):
     asset: GeospatialAsset
     version: AssetVersion | None = None
     changed: bool = Field(True, description="False when it was so already; nothing was done then.")
+    dry_run: bool = Field(False, description="True when nothing was changed, and this is what would be.")
+    effects: list[str] = Field(
+        default_factory=list,
+        description="What becomes of the services: which versions enter or leave them, or change.",
+        examples=[["Version 0 (2026-03) leaves the public services."]],
+    )
     warning: str | None = None
     job_id: JobId | None = Field(None, description="The job that carries the change out in the services.")
 

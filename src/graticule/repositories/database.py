@@ -157,17 +157,20 @@ class Database:
                 yield connection
 
     @asynccontextmanager
-    async def transaction(self, commit: Commit) -> AsyncIterator[Connection]:
-        """Give a connection inside a transaction: all of it commits at the end, or none."""
+    async def transaction(self, commit: Commit, *, dry_run: bool = False) -> AsyncIterator[Connection]:
+        """Give a connection inside a transaction: all of it commits at the end, or none; of a dry run nothing."""
         async with self.connection() as connection:
             to_do: list[Callable[[], None]] = []
             _to_do[connection] = to_do
             try:
-                async with connection.transaction():
+                async with connection.transaction(force_rollback=dry_run):
                     yield connection
-                    reach(commit, Moment.BEFORE)
+                    if not dry_run:
+                        reach(commit, Moment.BEFORE)
             finally:
                 del _to_do[connection]
+            if dry_run:
+                return
             for act in to_do:
                 _follow_up(act)
             reach(commit, Moment.AFTER)

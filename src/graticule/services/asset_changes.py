@@ -17,6 +17,7 @@ from graticule.repositories.assets import AssetRepository, AssetVersionRepositor
 from graticule.repositories.database import Connection, Database
 from graticule.repositories.events import EventRepository
 from graticule.repositories.ownership import OwnershipRepository
+from graticule.services.review_effects import Standing
 
 UNDER_WAY = frozenset({ProcessingState.QUEUED, ProcessingState.PROCESSING})
 AFTER_FAILURE: Final = (
@@ -36,12 +37,15 @@ class AssetUnderChange:
         caller: Caller,
         *,
         is_new: bool = False,
+        dry_run: bool = False,
     ) -> None:
+        self.dry_run = dry_run  # nothing of it is kept
         self.is_new = is_new  # made by this transaction: nobody has seen it, so nothing of it has changed
         self.connection = connection
         self.asset = asset
         self.versions = {version.version_ordinal: version for version in versions}
         self.caller = caller
+        self.before = Standing.of(asset, self.versions)
 
     @property
     def live(self) -> list[AssetVersion]:
@@ -134,30 +138,23 @@ async def changing(
     caller: Caller,
     expected_version: int | None = None,
     commit: Commit = Commit.CHANGE_ASSET,
+    *,
+    dry_run: bool = False,
 ) -> AsyncIterator[AssetUnderChange]:
     """Lock an asset that the caller may see; refuse when someone else changed it since the caller, or we, saw it."""
-    async with database.transaction(commit) as connection:
-        yield await _locked(connection, asset_id, caller, expected_version)
-
-
-@asynccontextmanager
-async def rehearsal(
-    database: Database, asset_id: AssetId, caller: Caller, expected_version: int | None = None
-) -> AsyncIterator[AssetUnderChange]:
-    """Lock an asset as `changing` does, to find out whether a change would be refused; nothing is written."""
-    async with database.connection() as connection, connection.transaction(force_rollback=True):
-        yield await _locked(connection, asset_id, caller, expected_version)
+    async with database.transaction(commit, dry_run=dry_run) as connection:
+        yield await _locked(connection, asset_id, caller, expected_version, dry_run=dry_run)
 
 
 async def _locked(
-    connection: Connection, asset_id: AssetId, caller: Caller, expected_version: int | None
+    connection: Connection, asset_id: AssetId, caller: Caller, expected_version: int | None, *, dry_run: bool
 ) -> AssetUnderChange:
     assets = AssetRepository(connection)
     seen = await assets.find(asset_id=asset_id)
     if seen is None or not caller.sees(seen.platform_id):
         raise no_such_asset(asset_id)
     await assets.lock(asset_id)
-    change = await loaded(connection, asset_id, caller)
+    change = await loaded(connection, asset_id, caller, dry_run=dry_run)
     if change.asset.version != (expected_version or seen.version):
         change.refuse(
             Refusal.STALE_VERSION,
@@ -167,12 +164,14 @@ async def _locked(
     return change
 
 
-async def loaded(connection: Connection, asset_id: AssetId, caller: Caller) -> AssetUnderChange:
+async def loaded(
+    connection: Connection, asset_id: AssetId, caller: Caller, *, dry_run: bool = False
+) -> AssetUnderChange:
     """Read an asset that is there, and locked, with its versions; none of its jobs moves on meanwhile."""
     await AssetRepository(connection).hold_jobs(asset_id)
     asset = await AssetRepository(connection).get(asset_id=asset_id)
     versions = await AssetVersionRepository(connection).of_asset(asset_id)
-    return AssetUnderChange(connection, asset, versions, caller)
+    return AssetUnderChange(connection, asset, versions, caller, dry_run=dry_run)
 
 
 def no_such_asset(asset_id: AssetId) -> NotFound:

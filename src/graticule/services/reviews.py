@@ -1,6 +1,7 @@
 """What people decide of assets and versions: approve, reject, revoke, clear, delete, unpublish."""
 
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NoReturn
@@ -13,6 +14,7 @@ from graticule.core.exchange import (
     Decision,
     Rejection,
     Removal,
+    ReviewedChange,
     Revocation,
     UrlModeChange,
 )
@@ -25,8 +27,9 @@ from graticule.core.states import CLEARANCE, ApprovalState, ClearanceState, Proc
 from graticule.repositories.assets import AssetVersionRepository
 from graticule.repositories.database import Database
 from graticule.services import layer_catalog
-from graticule.services.asset_changes import AFTER_FAILURE, UNDER_WAY, AssetUnderChange, changing, rehearsal
+from graticule.services.asset_changes import AFTER_FAILURE, UNDER_WAY, AssetUnderChange, changing
 from graticule.services.publishing import PublishingJobs
+from graticule.services.review_effects import Standing, describe_effects
 from graticule.services.reviewed_files import ReviewedFiles
 from graticule.services.reviewed_revisions import RevisionAtIssue, resolve_named_revision
 
@@ -50,10 +53,15 @@ class ReviewService:
         self._publishing = publishing
         self._files = files
 
+    def _changing(
+        self, asset_id: AssetId, asked: ReviewedChange, caller: Caller
+    ) -> AbstractAsyncContextManager[AssetUnderChange]:
+        return changing(self._database, asset_id, caller, asked.expected_version, dry_run=bool(asked.dry_run))
+
     async def approve(self, asset_id: AssetId, asked: Approval, caller: Caller) -> AssetChange:
         """Open access to a version that was processed; on an approved one, only the clearance changes."""
         expected_version = await self._require_intact_files(asset_id, asked, caller)
-        async with changing(self._database, asset_id, caller, expected_version) as change:
+        async with changing(self._database, asset_id, caller, expected_version, dry_run=bool(asked.dry_run)) as change:
             asked, version = await _choose_for_approval(change, asked)
             if version.approval_state is ApprovalState.APPROVED:
                 return await self._clear(change, asked, version)
@@ -80,7 +88,7 @@ class ReviewService:
 
         Storage may be slow, so the asset is not locked meanwhile: the decision is refused if it has changed since.
         """
-        async with rehearsal(self._database, asset_id, caller, asked.expected_version) as change:
+        async with changing(self._database, asset_id, caller, asked.expected_version, dry_run=True) as change:
             _, version = await _choose_for_approval(change, asked)
         if version.approval_state is not ApprovalState.APPROVED:
             fault = await self._files.find_fault(change.asset, version)
@@ -90,7 +98,7 @@ class ReviewService:
 
     async def reject(self, asset_id: AssetId, asked: Rejection, caller: Caller) -> AssetChange:
         """Refuse a version that awaits a decision."""
-        async with changing(self._database, asset_id, caller, asked.expected_version) as change:
+        async with self._changing(asset_id, asked, caller) as change:
             change.require_live()
             asked = await resolve_named_revision(change, asked)
             version = change.chosen(asked.version_ordinal, _list_pending(change))
@@ -117,7 +125,7 @@ class ReviewService:
 
     async def revoke(self, asset_id: AssetId, asked: Revocation, caller: Caller) -> AssetChange:
         """Take a version out of service; the latest falls back to the highest approved one."""
-        async with changing(self._database, asset_id, caller, asked.expected_version) as change:
+        async with self._changing(asset_id, asked, caller) as change:
             change.require_live()
             asked = await resolve_named_revision(change, asked)
             version = change.chosen(asked.version_ordinal, change.in_service)
@@ -145,7 +153,7 @@ class ReviewService:
 
     async def change_clearance(self, asset_id: AssetId, asked: ClearanceChange, caller: Caller) -> AssetChange:
         """Say who may see an asset of which a version is approved."""
-        async with changing(self._database, asset_id, caller, asked.expected_version) as change:
+        async with self._changing(asset_id, asked, caller) as change:
             change.require_live()
             if not change.in_service:
                 message = "No version of the asset is approved, so there is nothing to clear."
@@ -163,7 +171,7 @@ class ReviewService:
 
     async def change_url_mode(self, asset_id: AssetId, asked: UrlModeChange, caller: Caller) -> AssetChange:
         """Say which versions the service addresses reach."""
-        async with changing(self._database, asset_id, caller, asked.expected_version) as change:
+        async with self._changing(asset_id, asked, caller) as change:
             change.require_live()
             before = change.asset.url_mode
             if before is asked.url_mode:
@@ -190,7 +198,7 @@ class ReviewService:
 
     async def unpublish(self, asset_id: AssetId, asked: Removal, caller: Caller) -> AssetChange:
         """Remove an asset from all services; its rows stay, and a new submission revives it."""
-        async with changing(self._database, asset_id, caller, asked.expected_version) as change:
+        async with self._changing(asset_id, asked, caller) as change:
             change.require_live()
             now = self._database.now()
             versions = [*change.versions.values()]
@@ -217,7 +225,7 @@ class ReviewService:
             before=before,
             clearance_state=level,
             reviewer_named=_other_reviewer(asked, change.caller),
-            note=asked.note if isinstance(asked, Approval) else None,
+            note=asked.note,
         )
         job_id = await self._follow_clearance(change, before, version, now)
         return _answer(change, version, warning=cleared.warning, job_id=job_id)
@@ -349,4 +357,12 @@ def _answer(
     job_id: JobId | None = None,
 ) -> AssetChange:
     current = None if version is None else change.versions[version.version_ordinal]
-    return AssetChange(asset=change.asset, version=current, changed=changed, warning=warning, job_id=job_id)
+    return AssetChange(
+        asset=change.asset,
+        version=current,
+        changed=changed,
+        dry_run=change.dry_run,
+        effects=describe_effects(change.before, Standing.of(change.asset, change.versions)),
+        warning=warning,
+        job_id=None if change.dry_run else job_id,
+    )
