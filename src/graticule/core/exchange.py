@@ -144,7 +144,9 @@ class Change(Asked):
 
     expected_version: int | None = Field(
         None,
+        strict=True,
         ge=1,
+        lt=2**31,
         description="The asset's `version` that the caller has seen; another one refuses the change (409).",
         examples=[3],
     )

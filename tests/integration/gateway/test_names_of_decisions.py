@@ -99,7 +99,7 @@ def inexact_names(desk: Desk) -> dict[str, Body]:
 
 MALFORMED: Mapping[str, Body] = {
     f"{name} {value!r}": {"version_ordinal": 1, "revision": 1, name: value}
-    for name in ("version_ordinal", "revision")
+    for name in ("version_ordinal", "revision", "expected_version")
     for value in (True, False, "1", "", "0x1", 1.0, 1.5, -1, 2**31, 2**80, [1], {"1": 1})
 } | {
     "output_hash in capitals": {"output_hash": "AB" * 32},
