@@ -249,6 +249,9 @@ def what_is_overwritten_meanwhile_is_looked_at_again(reviewer: Visitor, sender: 
         dialog.get_by_role("button", name="Reject").click()
         expect(dialog).to_contain_text("You looked at revision 1. Revision 2 has taken its place.")
     reviewer.examine("overtaken")
+    with reviewer.expecting("409.*/api/platform/reject"):  # the decision still names what was looked at
+        dialog.get_by_role("button", name="Reject").click()
+        expect(dialog).to_contain_text("You looked at revision 1. Revision 2 has taken its place.")
     dialog.get_by_role("button", name="Look at revision 2").click()
     expect(dialog).to_have_count(0)
     reviewer.sees("It changed while you looked: this is revision 2 now.")
