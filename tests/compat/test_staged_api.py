@@ -44,10 +44,11 @@ async def submit(api: RunningApi, status: int = 201, **changes: Any) -> dict[str
 async def test_the_same_parameters_are_the_same_job(api: RunningApi) -> None:
     first = await submit(api)
     assert len(first["job_id"]) == 64
-    assert (first["status"], first["queue"]) == ("processing", "orchestrator-jobs")
+    assert (first["status"], first["queue"]) == ("queued", "orchestrator-jobs")
     assert first["status_url"] == f"/api/jobs/status/{first['job_id']}"
     # A default that is written out changes nothing, and neither does an option that is null.
     again = await submit(api, status=200, jpeg_quality=85, raster_type="auto", target_crs=None)
+    assert again["status"] == "processing"
     assert (again["job_id"], again["message_id"], again["created_at"]) == (
         *(first["job_id"], first["message_id"], first["created_at"]),
     )

@@ -9,6 +9,7 @@ from graticule.api.access import Operator, OperatorOnly
 from graticule.api.jobs import IdempotencyKey, JobPath, Resubmit
 from graticule.api.services import Jobs, Staged
 from graticule.core.models.fields import JsonObject, Short
+from graticule.core.states import JobStatus
 from graticule.http.problems import problem_responses
 from graticule.services.jobs import Submission
 from graticule.services.staged_jobs import STATUSES, StagedJob, StagedReceipt
@@ -43,7 +44,7 @@ async def submit(
         job_id=job.job_id,
         workflow_id=job.workflow_id,
         job_type=job.workflow_id,
-        status=STATUSES[job.status],
+        status=STATUSES[JobStatus.PENDING if submitted.created else job.status],
         created=submitted.created,
         queue=staged.queue,
         message_id=job.job_id,

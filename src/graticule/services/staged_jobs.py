@@ -34,7 +34,10 @@ class StagedReceipt(BaseModel):
     job_id: JobId
     workflow_id: WorkflowId
     job_type: WorkflowId
-    status: str = Field(description="`queued`, `processing`, `completed`, `failed` or `cancelled`.")
+    status: str = Field(
+        description="`queued` for a new job; for one that was there, also `processing`, `completed`, `failed` or"
+        " `cancelled`."
+    )
     created: bool = Field(description="False: an earlier submission of the same parameters has made the job.")
     queue: str = Field(description="The queue on which jobs can also be submitted by message.")
     message_id: str = Field(description="The id of the job: a submission by HTTP sends no message.")
