@@ -7,7 +7,7 @@ from fastapi import APIRouter, Body, Path, Response
 
 from graticule.api.access import Operator, OperatorOnly
 from graticule.api.jobs import IdempotencyKey, JobPath, Resubmit
-from graticule.api.services import Jobs, Staged
+from graticule.api.services import Jobs, Staged, Warnings
 from graticule.core.models.fields import JsonObject, Short
 from graticule.core.states import JobStatus
 from graticule.http.problems import problem_responses
@@ -26,11 +26,12 @@ router = APIRouter(
 )
 async def submit(
     workflow_id: Annotated[Short, Path(description="The workflow that is to run.")],
+    *,
     service: Jobs,
     staged: Staged,
+    warnings: Warnings,
     operator: Operator,
     response: Response,
-    *,
     input_params: Annotated[JsonObject | None, Body(examples=[{"name": "World"}])] = None,
     resubmit: Resubmit = False,
     idempotency_key: IdempotencyKey = None,
@@ -50,6 +51,7 @@ async def submit(
         message_id=job.job_id,
         status_url=f"/api/jobs/status/{job.job_id}",
         created_at=job.created_at,
+        warnings=[] if job.ended_at else await warnings.about(submitted.queues),
     )
 
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Request
 
-from graticule.api.services import Assets, Reader, Submissions
+from graticule.api.services import Assets, Reader, Submissions, Warnings
 from graticule.core.asset_views import OperatorStatus
 from graticule.core.errors import NotFound
 from graticule.core.exchange import PlatformStatus, PlatformSubmission, Reprocessing, Retrial, SubmissionReceipt
@@ -14,6 +14,7 @@ from graticule.core.permissions import Caller, Deed
 from graticule.http.callers import CallerWhoOperates, CallerWhoReads, CallerWhoSubmits
 from graticule.http.problems import problem_responses
 from graticule.services.job_reading import JobInBrief
+from graticule.services.unserved_queues import QueueWarnings
 
 router = APIRouter(prefix="/api/v1", tags=["submissions"], responses=problem_responses(401, 403, 404, 422, 429, 503))
 
@@ -29,11 +30,12 @@ StatusKey = Annotated[str, Path(max_length=64, description="A request, an asset,
 async def submit(
     submission: PlatformSubmission,
     service: Submissions,
+    warnings: Warnings,
     caller: CallerWhoSubmits,
     idempotency_key: IdempotencyKey = None,
 ) -> SubmissionReceipt:
     """Take new data: a new version of an asset, or with `overwrite` a new revision of a version."""
-    return _for(caller, await service.submit(submission, caller, idempotency_key))
+    return await _for(caller, await service.submit(submission, caller, idempotency_key), warnings)
 
 
 @router.get("/status/{key}")
@@ -51,20 +53,26 @@ async def status(
 
 @router.post("/assets/{asset_id}/retry", status_code=202, responses=problem_responses(409))
 async def retry(
-    asset_id: AssetPath, service: Submissions, caller: CallerWhoSubmits, asked: Retrial | None = None
+    asset_id: AssetPath,
+    service: Submissions,
+    warnings: Warnings,
+    caller: CallerWhoSubmits,
+    asked: Retrial | None = None,
 ) -> SubmissionReceipt:
     """Process a version again that failed: the same request, with a new job."""
-    return _for(caller, await service.retry(asset_id, asked or Retrial(), caller))
+    return await _for(caller, await service.retry(asset_id, asked or Retrial(), caller), warnings)
 
 
 @router.post("/assets/{asset_id}/reprocess", status_code=202, responses=problem_responses(409))
 async def reprocess(
-    asset_id: AssetPath, asked: Reprocessing, service: Submissions, caller: CallerWhoOperates
+    asset_id: AssetPath, asked: Reprocessing, service: Submissions, warnings: Warnings, caller: CallerWhoOperates
 ) -> SubmissionReceipt:
     """Process the source of a version again, as a new revision; an approval lasts if the content is the same."""
-    return await service.reprocess(asset_id, asked, caller)
+    return await _for(caller, await service.reprocess(asset_id, asked, caller), warnings)
 
 
-def _for(caller: Caller, receipt: SubmissionReceipt) -> SubmissionReceipt:
-    """Leave the job out for those who do not operate."""
-    return receipt if caller.may(Deed.OPERATE) else receipt.model_copy(update={"job_id": None})
+async def _for(caller: Caller, receipt: SubmissionReceipt, warnings: QueueWarnings) -> SubmissionReceipt:
+    """Return a receipt with what may keep its job from running; those who do not operate see neither."""
+    if receipt.job_id is None or not caller.may(Deed.OPERATE):
+        return receipt.model_copy(update={"job_id": None})
+    return receipt.model_copy(update={"warnings": await warnings.about_job(receipt.job_id)})

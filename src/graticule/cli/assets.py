@@ -101,9 +101,11 @@ def submit(
 
 def _begun(receipt: "SubmissionReceipt", server: str | None, *, watch: bool, as_json: bool) -> None:
     """Tell what a submission came to, and show its job if that is wanted and known."""
-    from graticule.cli.console import done, out
+    from graticule.cli.console import done, out, warn
     from graticule.cli.jobs import watch as watch_job
 
+    for warning in receipt.warnings:
+        warn(warning)
     if as_json:
         print_models(receipt)
     else:

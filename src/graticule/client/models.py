@@ -93,6 +93,7 @@ class OperatorReceipt(PlatformReceipt):
     """What a submission to the gateway came to, for operators."""
 
     job_id: JobId | None
+    warnings: list[str] = Field(default_factory=list)
 
 
 class ClientView(BaseModel):

@@ -137,6 +137,9 @@ class SubmissionReceipt(BaseModel):
     status: RequestStatus = RequestStatus.ACCEPTED
     job_id: JobId | None = None
     priority: Priority = Field(0, description="As asked for, but no higher than the caller may ask for.")
+    warnings: list[str] = Field(
+        default_factory=list, description="One sentence for each queue of the job that no live worker serves now."
+    )
 
 
 class Change(Asked):

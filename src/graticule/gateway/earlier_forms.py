@@ -9,8 +9,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from graticule.core.errors import InvalidInput
 from graticule.core.ids import JobId, WorkflowId
-from graticule.core.models import Job
-from graticule.services.jobs import Submission
+from graticule.services.jobs import JobReceipt, Submission
 
 PREFIX: Final = "/platform"  # the same addresses without /api
 
@@ -26,12 +25,17 @@ class QueuedJob(BaseModel):
     submitted_at: datetime
     status: Literal["queued"] = "queued"
     job_id: JobId
+    warnings: list[str]
 
     @classmethod
-    def of(cls, job: Job) -> "QueuedJob":
+    def of(cls, job: JobReceipt) -> "QueuedJob":
         """Return the answer for a job. No message is sent, so its id is that of the job, which finds its status."""
         return cls(
-            message_id=job.job_id, workflow_id=job.workflow_id, submitted_at=job.created_at, job_id=JobId(job.job_id)
+            message_id=job.job_id,
+            workflow_id=job.workflow_id,
+            submitted_at=job.created_at,
+            job_id=JobId(job.job_id),
+            warnings=job.warnings,
         )
 
 

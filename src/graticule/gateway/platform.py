@@ -30,7 +30,7 @@ from graticule.core.exchange import (
     VersionChange,
 )
 from graticule.core.ids import AssetId, JobId, PlatformId
-from graticule.core.models import Job, Platform, PlatformRequest
+from graticule.core.models import Platform, PlatformRequest
 from graticule.core.models.fields import AssetKey, PlatformKey, Priority, Short
 from graticule.core.partner_fields import LABEL, REFS, translate
 from graticule.core.permissions import Caller, Deed
@@ -53,6 +53,7 @@ from graticule.http.paging import Cursor, Cursors, Limit, Page
 from graticule.http.problems import problem_responses
 from graticule.repositories.asset_views import RequestFilter
 from graticule.services.asset_reading import AssetReader, Target
+from graticule.services.jobs import JobReceipt
 from graticule.services.service_addresses import ServiceAddresses
 
 PREFIX: Final = "/api/platform"
@@ -144,6 +145,9 @@ class OperatorReceipt(PlatformReceipt):
     """What a submission came to, for operators."""
 
     job_id: JobId | None
+    warnings: list[str] = Field(
+        default_factory=list, description="One sentence for each queue of the job that no live worker serves now."
+    )
 
 
 class Named(Asked):
@@ -212,7 +216,7 @@ async def submit(
     """
     headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
     if is_job(form.root) and caller.may(Deed.OPERATE):
-        job = await forward.send("POST", JOBS, Job, caller=caller, body=read_job(form.root), headers=headers)
+        job = await forward.send("POST", JOBS, JobReceipt, caller=caller, body=read_job(form.root), headers=headers)
         return JSONResponse(QueuedJob.of(job).model_dump(mode="json"), 202)
     is_earlier = request.url.path.startswith(EARLIER_PREFIX)
     body = convert_priority(form.root) if is_earlier else form.root

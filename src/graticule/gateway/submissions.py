@@ -9,7 +9,6 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from graticule.core.errors import Unavailable
-from graticule.core.models import Job
 from graticule.core.models.fields import Short
 from graticule.core.permissions import Caller
 from graticule.gateway.forwarding import PRINTABLE, Forward, ForwardedProblem, Forwarder, parsed
@@ -59,7 +58,7 @@ class BatchItem(BaseModel):
 
     index: int
     status: int = Field(description="The status that it would have had alone: 201, 200 when it was there already, …")
-    job: Job | None = None
+    job: JobReceipt | None = None
     problem: Problem | None = None
 
 
@@ -119,7 +118,7 @@ async def _submitted(index: int, item: dict[str, JsonValue], forward: Forwarder,
     try:
         submission = Submission.model_validate(item)
         answer = await forward.ask("POST", JOBS, caller=caller, body=submission)
-        return BatchItem(index=index, status=answer.status_code, job=parsed(answer, Job))
+        return BatchItem(index=index, status=answer.status_code, job=parsed(answer, JobReceipt))
     except Exception as error:  # whatever happens to one, the others are told of
         problem = _problem_of(error)
         return BatchItem(index=index, status=problem.status, problem=problem)

@@ -80,6 +80,7 @@ class SubmittedJob:
     job: Job
     created: bool
     queues: frozenset[str] = frozenset()  # that the job sends tasks to
+    warnings: tuple[str, ...] = ()  # about them, from the server that accepted the submission
 
 
 @dataclass(frozen=True, slots=True)

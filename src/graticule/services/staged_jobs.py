@@ -43,6 +43,9 @@ class StagedReceipt(BaseModel):
     message_id: str = Field(description="The id of the job: a submission by HTTP sends no message.")
     status_url: str
     created_at: datetime
+    warnings: list[str] = Field(
+        default_factory=list, description="One sentence for each queue of the workflow that no live worker serves now."
+    )
 
 
 class StagedJob(BaseModel):

@@ -5,10 +5,11 @@ from datetime import UTC, datetime
 from typing import Final
 
 from graticule.core.errors import GraticuleError
-from graticule.core.ids import OwnerId, TaskId
+from graticule.core.ids import JobId, OwnerId, TaskId
 from graticule.core.worker_command import missing_worker, worker_command
 from graticule.dag.graph import Graph
 from graticule.repositories.database import Database
+from graticule.repositories.job_views import JobViews
 from graticule.repositories.unserved_queues import UnservedQueueRepository, WaitingTask
 
 WAITING_SECONDS: Final = 60.0
@@ -39,6 +40,15 @@ class QueueWarnings:
             except GraticuleError:  # the job is made, and that is what counts
                 return []
         return [missing_worker(queue) for queue in sorted(queues - self._served)]
+
+    async def about_job(self, job_id: JobId) -> list[str]:
+        """Return one sentence for each queue without a worker that a job sends tasks to."""
+        try:
+            async with self._database.connection() as connection:
+                workflow = await JobViews(connection).definition(job_id)
+        except GraticuleError:  # the submission is accepted, and that is what counts
+            return []
+        return [] if workflow is None else await self.about(queues_of(Graph.model_validate(workflow.definition)))
 
     def _is_outdated(self) -> bool:
         return self._read_at is None or asyncio.get_running_loop().time() - self._read_at > SERVED_HOLDS_SECONDS

@@ -17,6 +17,7 @@ from graticule.core.models.engine import EventType
 from graticule.core.models.platform import ClientRole, DataType, UrlMode
 from graticule.core.refusals import Refusal
 from graticule.core.states import ApprovalState, ClearanceState, JobStatus, ProcessingState
+from graticule.core.worker_command import missing_worker
 from graticule.repositories.operations import ProcessState
 from graticule.services.jobs import Submission
 
@@ -48,6 +49,7 @@ async def listed(client: AsyncClient, call: Any) -> list[Any]:
 async def test_a_job_from_its_submission_to_its_end(api: RunningApi, client: AsyncClient) -> None:
     submitted = await client.send(calls.submit_job(ECHO))
     assert submitted.created
+    assert submitted.warnings == (missing_worker("functionapp-tasks"),)
     job_id = submitted.job.job_id
     again = await client.send(calls.submit_job(ECHO))
     assert (again.job.job_id, again.created) == (job_id, False)
@@ -148,6 +150,7 @@ async def test_data_from_its_submission_to_its_removal(api: RunningApi, client: 
     receipt = await client.send(calls.submit_data(SUBMISSION, idempotency_key="k-1"))
     again = await client.send(calls.submit_data(SUBMISSION, idempotency_key="k-1"))
     assert again.request_id == receipt.request_id
+    assert [missing_worker("functionapp-tasks") in each.warnings for each in (receipt, again)] == [True, True]
     status = await client.send(calls.get_status(str(receipt.request_id)))
     assert isinstance(status, PlatformStatus)
     assert (status.asset_id, status.version.label) == (receipt.asset_id, "2026-03")

@@ -217,7 +217,7 @@ async def test_the_staged_form_takes_the_inputs_as_its_body(api: RunningApi) -> 
     assert answer.status_code == 201, answer.text
     accepted = answer.json()
     told = {"job_id", "workflow_id", "job_type", "status", "created", "queue", "message_id", "status_url", "created_at"}
-    assert set(accepted) == told
+    assert set(accepted) == told | {"warnings"}
     assert (accepted["job_type"], accepted["created"], accepted["status"]) == ("echo_test", True, "queued")
     assert (accepted["queue"], accepted["message_id"]) == ("orchestrator-jobs", accepted["job_id"])
     assert await actors(api, accepted["job_id"], "job_created") == ["admin"]

@@ -23,6 +23,7 @@ from graticule.core.asset_views import (
 from graticule.core.exchange import Approval, ClearanceChange, PlatformStatus, Removal, Retrial, Revocation
 from graticule.core.models import AssetRevision, AssetVersion, Event, PlatformRequest
 from graticule.core.states import ApprovalState, ClearanceState
+from graticule.core.worker_command import missing_worker
 
 PAGE = page("client.md")
 
@@ -55,6 +56,7 @@ async def test_partners_are_given_their_views_and_staff_the_rows(front: Front) -
         second = await operator.send(calls.gateway.submit(again))
         assert isinstance(second, OperatorReceipt)
         assert second.job_id
+        assert missing_worker("functionapp-tasks") in second.warnings
         assert await kinds(partner, receipt.asset_id) == [
             *(PartnerAsset, PartnerAsset, PartnerVersion, PartnerRevision, PartnerEvent, PartnerRequest)
         ]

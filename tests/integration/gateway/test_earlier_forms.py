@@ -187,7 +187,7 @@ async def test_an_operator_submits_a_job_by_its_workflow(front: Front, path: str
         "idempotency_key": "ddh-12345",
     }
     answer = await front.post("operator", path, body, 202)
-    assert set(answer) == {"message_id", "workflow_id", "submitted_at", "status", "job_id"}
+    assert set(answer) == {"message_id", "workflow_id", "submitted_at", "status", "job_id", "warnings"}
     assert (answer["workflow_id"], answer["status"]) == ("hello_world", "queued")
     found = front.execute("SELECT job_id, priority, correlation_id, input_params ->> 'name' FROM dagapp.dag_jobs")
     assert found == [(answer["job_id"], 3, "ddh-req-12345", "World")]

@@ -12,6 +12,7 @@ from tests.unit.cli.conftest import Result, assert_told_in_two_lines, run
 from graticule.cli.running import FILE, RunningInstallation, noted
 from graticule.cli.server import Server
 from graticule.config import Settings
+from graticule.core.worker_command import missing_worker
 
 WORKFLOW = {"workflow_id": "demo", "inputs": {"size_mb": {"type": "number"}, "name": {"type": "string"}}}
 SUBMITTED = {"POST /api/v1/jobs": httpx.Response(201, json=job("pending")), "GET /api/v1/workflows/demo": WORKFLOW}
@@ -55,6 +56,15 @@ def test_the_command_line_wins_over_the_file_and_a_key_is_sent(home: Path) -> No
 def test_json_is_the_job_and_nothing_else(home: Path) -> None:
     result = graticule(home, FakeApi(SUBMITTED), "submit", "demo", "--json")
     assert json.loads(result.out) == job("pending")
+
+
+def test_a_submission_warns_of_queues_without_a_worker(home: Path) -> None:
+    warnings = [missing_worker("gpu"), missing_worker("slow")]
+    api = FakeApi({"POST /api/v1/jobs": httpx.Response(201, json=job("pending", warnings=warnings))})
+    result = graticule(home, api, "submit", "demo")
+    assert (result.code, result.out) == (0, f"{JOB_ID}\n")
+    assert [f"! {warning}" for warning in warnings] == [line for line in result.err.splitlines() if line[0] == "!"]
+    assert json.loads(graticule(home, api, "submit", "demo", "--json").out)["warnings"] == warnings
 
 
 def test_a_job_that_was_there_is_told_as_such(home: Path) -> None:

@@ -27,6 +27,7 @@ from graticule.core.models import AssetVersion, Event, Platform
 from graticule.core.models.engine import EventType
 from graticule.core.models.platform import DataType
 from graticule.core.states import ApprovalState, ClearanceState, ProcessingState, RequestStatus
+from graticule.core.worker_command import missing_worker
 
 NOW = datetime(2026, 3, 14, 15, tzinfo=UTC)
 TIMES = {"created_at": NOW, "updated_at": NOW}
@@ -200,6 +201,14 @@ def test_a_submission_is_sent_as_it_was_told() -> None:
     }
     assert api.asked[0].headers["Idempotency-Key"] == "k-1"
     assert json.loads(graticule(api, *SUBMIT, "--json").out) == shown(RECEIPT)
+
+
+def test_a_submission_warns_of_queues_without_a_worker() -> None:
+    receipt = RECEIPT.model_copy(update={"warnings": [missing_worker("gpu")]})
+    api = answers("POST", "/api/v1/submit", httpx.Response(202, json=shown(receipt)))
+    result = graticule(api, *SUBMIT)
+    assert (result.code, result.out) == (0, f"{REQUEST_ID}\n")
+    assert f"! {missing_worker('gpu')}" in result.err.splitlines()
 
 
 @pytest.mark.parametrize(("status", "code"), [("completed", 0), ("failed", 1)])

@@ -30,7 +30,8 @@ def submit_job(submission: Submission, *, resubmit: bool = False) -> Call[Submit
 
 def _submitted(response: httpx.Response) -> SubmittedJob:
     receipt = Parsed[JobReceipt](JobReceipt)(response)
-    return SubmittedJob(receipt, created=response.status_code == httpx.codes.CREATED)
+    created = response.status_code == httpx.codes.CREATED
+    return SubmittedJob(receipt, created, warnings=tuple(receipt.warnings))
 
 
 def get_job(job_id: str) -> Call[JobDetail]:
