@@ -474,6 +474,14 @@ BEGIN
     RETURN NULL;
 END $$;
 
+-- Where pgstac keeps what all items of a collection have in common, and which of its partitions a search reads.
+CREATE OR REPLACE FUNCTION dagapp.check_written_parts() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM dagapp.require_collections(ARRAY(SELECT DISTINCT collection FROM written WHERE collection IS NOT NULL));
+    RETURN NULL;
+END $$;
+
 -- The names of a partner's outputs begin with its platform, which must not look like the namespace of hand-made jobs. A
 -- platform that is older than this rule stays as it is.
 CREATE OR REPLACE FUNCTION dagapp.check_platform_id() RETURNS trigger
@@ -518,15 +526,22 @@ BEGIN
             ('items', 'INSERT', 'NEW', 'check_written_items'),
             ('items', 'DELETE', 'OLD', 'check_written_items'),
             ('collections', 'INSERT', 'NEW', 'check_written_collections'),
-            ('collections', 'UPDATE', 'NEW', 'check_written_collections')
-        ) AS triggers (name, change, rows, function)
+            ('collections', 'UPDATE', 'OLD', 'check_written_collections'),  -- or it could be renamed
+            ('collections', 'UPDATE', 'NEW', 'check_written_collections'),
+            ('base_items', 'INSERT', 'NEW', 'check_written_parts'),
+            ('partition_stats', 'INSERT', 'NEW', 'check_written_parts'),
+            ('partition_stats', 'UPDATE', 'OLD', 'check_written_parts'),
+            ('partition_stats', 'UPDATE', 'NEW', 'check_written_parts')
+        ) AS triggers (table_name, change, rows, function),
+        LATERAL (SELECT 'graticule_' || lower(change) || CASE change || rows WHEN 'UPDATEOLD' THEN '_old' ELSE '' END)
+            AS named (name)
     LOOP
-        EXECUTE format('DROP TRIGGER IF EXISTS graticule_%s ON pgstac.%I', lower(checked.change), checked.name);
+        EXECUTE format('DROP TRIGGER IF EXISTS %I ON pgstac.%I', checked.name, checked.table_name);
         EXECUTE format(
-            'CREATE TRIGGER graticule_%s AFTER %s ON pgstac.%I REFERENCING %s TABLE AS written FOR EACH STATEMENT
+            'CREATE TRIGGER %I AFTER %s ON pgstac.%I REFERENCING %s TABLE AS written FOR EACH STATEMENT
              WHEN (NOT pg_has_role(current_user, ''pgstac_admin'', ''MEMBER''))
              EXECUTE FUNCTION dagapp.%I()',
-            lower(checked.change), checked.change, checked.name, checked.rows, checked.function
+            checked.name, checked.change, checked.table_name, checked.rows, checked.function
         );
     END LOOP;
 END $$;

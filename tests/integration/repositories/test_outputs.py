@@ -451,6 +451,51 @@ def test_the_catalog_refuses_items_and_collections_of_an_asset_from_others(
         worker.execute("UPDATE pgstac.collections SET content = content WHERE id = %s", [COLLECTION])
 
 
+PARTS_OF_OTHERS: dict[str, tuple[LiteralString, list[str]]] = {
+    "what all its items have in common": (
+        "INSERT INTO pgstac.base_items (collection, base_item) VALUES (%s, '{}')",
+        [COLLECTION],
+    ),
+    "the times of a partition": (
+        "UPDATE pgstac.partition_stats SET partition_dtrange = '[1900-01-01Z,1900-01-02Z]' WHERE collection = %s",
+        [COLLECTION],
+    ),
+    "a partition taken away": (
+        "UPDATE pgstac.partition_stats SET collection = %s WHERE collection = %s",
+        ["direct-c", COLLECTION],
+    ),
+    "a partition of another table": (
+        "INSERT INTO pgstac.partition_stats (partition, collection) VALUES ('_items_none', %s)",
+        [COLLECTION],
+    ),
+    "its name": (
+        "UPDATE pgstac.collections SET content = jsonb_build_object('id', %s::text) WHERE id = %s",
+        ["direct-d", COLLECTION],
+    ),
+}
+
+
+@pytest.mark.parametrize("named", [DIRECT, OUTDATED])
+@pytest.mark.parametrize("part", PARTS_OF_OTHERS)
+def test_the_catalog_refuses_what_makes_up_a_collection_from_others(
+    worker: psycopg.Connection[Any], part: str, named: JobId
+) -> None:
+    statement, given = PARTS_OF_OTHERS[part]
+    worker.execute("SELECT set_config('graticule.job_id', %s, true)", [named])
+    with pytest.raises(psycopg.DatabaseError, match="may not write the collection"):
+        worker.execute(statement, given)
+
+
+def test_a_job_edits_its_own_collection_with_all_that_makes_it_up(worker: psycopg.Connection[Any]) -> None:
+    worker.execute("SELECT set_config('graticule.job_id', %s, true)", [CURRENT])
+    worker.execute(
+        'UPDATE pgstac.collections SET content = content || \'{"item_assets": {"cog": {}}}\' WHERE id = %s',
+        [COLLECTION],
+    )
+    query: LiteralString = "SELECT count(*) FROM pgstac.base_items WHERE collection = %s"
+    assert worker.execute(query, [COLLECTION]).fetchone() == (2,), "the first edit keeps what there was before, too"
+
+
 def _delete_collection(worker: psycopg.Connection[Any], named: JobId, collection: str) -> None:
     worker.execute("SELECT set_config('graticule.job_id', %s, true)", [named])
     worker.execute("SELECT dagapp.delete_collection(%s)", [collection])
