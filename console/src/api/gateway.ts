@@ -899,7 +899,7 @@ export interface components {
         BatchItem: {
             index: number;
             status: number;
-            job?: components["schemas"]["Job"] | null;
+            job?: components["schemas"]["JobReceipt"] | null;
             problem?: components["schemas"]["graticule__http__problems__Problem"] | null;
         };
         BatchReport: {
@@ -1034,43 +1034,6 @@ export interface components {
             orchestrators: components["schemas"]["OrchestratorNow"][];
             workers: components["schemas"]["WorkerNow"][];
             targets: components["schemas"]["ProxyHealth"];
-        };
-        Job: {
-            job_id: string;
-            workflow_id: string;
-            workflow_version: string;
-            workflow_hash: string;
-            /** @default pending */
-            status: components["schemas"]["JobStatus"];
-            /** @default 0 */
-            priority: number;
-            input_params?: {
-                [key: string]: components["schemas"]["JsonValue"];
-            };
-            result?: components["schemas"]["JsonValue"];
-            result_ref?: string | null;
-            error_message?: string | null;
-            correlation_id?: string | null;
-            submitted_by?: string | null;
-            callback_url?: string | null;
-            idempotency_key?: string | null;
-            traceparent?: string | null;
-            asset_id?: string | null;
-            version_ordinal?: number | null;
-            purpose?: components["schemas"]["JobPurpose"] | null;
-            /** @default  */
-            share: string;
-            owner_id?: string | null;
-            /** @default 0 */
-            owner_epoch: number;
-            cancel_requested_at?: string | null;
-            cancel_requested_by?: string | null;
-            /** Format: date-time */
-            created_at: string;
-            started_at?: string | null;
-            ended_at?: string | null;
-            /** Format: date-time */
-            updated_at: string;
         };
         JobDetail: {
             job_id: string;
@@ -1353,6 +1316,7 @@ export interface components {
             priority: number;
             monitor_url: string;
             job_id: string | null;
+            warnings?: string[];
         };
         OperatorStatus: {
             /** Format: uuid */
@@ -1806,6 +1770,7 @@ export interface components {
             status_url: string;
             /** Format: date-time */
             created_at: string;
+            warnings?: string[];
         };
         Statistics: {
             jobs: {

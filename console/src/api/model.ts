@@ -6,7 +6,7 @@ import type { components as Orchestrator } from './orchestrator'
 type G = Gateway['schemas']
 type O = Orchestrator['schemas']
 
-export type Job = G['Job']
+export type Job = O['Job']
 export type JobDetail = G['JobDetail']
 export type JobListItem = G['JobListItem']
 export type JobStatus = G['JobStatus']

@@ -153,6 +153,7 @@ export const review = {
     action: 'Approve',
     clearance: 'Who may see it?',
     now: '(as now)',
+    noEffect: 'The services stay as they are.',
     meanings: {
       ouo: 'It comes into service inside the organization only.',
       public: 'It is copied to the public zone, and everyone can see it, without signing in.',

@@ -213,6 +213,9 @@ def approves_by_keyboard(reviewer: Visitor) -> None:
     reviewer.tab_to(dialog.get_by_role("radio", name="Official use only"))
     reviewer.page.keyboard.press("ArrowDown")
     expect(dialog.get_by_role("radio", name="Public")).to_be_checked()
+    expect(
+        dialog.get_by_text(re.compile(r"^Version \d .* enters the public services at revision 1\.$"))
+    ).to_be_visible()
     note = dialog.get_by_label("Note (optional)")
     reviewer.tab_to(note)
     reviewer.page.keyboard.type(NOTE)

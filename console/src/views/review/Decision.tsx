@@ -9,7 +9,8 @@ import { review as texts } from '../../texts/review'
 import { shared } from '../../texts/shared'
 import { Dialog } from '../../ui/Dialog'
 import { Field } from '../../ui/Field'
-import type { UnderReview } from './underReview'
+import { Effects } from './Effects'
+import { whichOf, type UnderReview } from './underReview'
 
 type Clearance = 'ouo' | 'public'
 const CLEARANCES: readonly Clearance[] = ['ouo', 'public']
@@ -60,6 +61,7 @@ export function ApproveDialog({ seen, name, onDone, onClose }: Props) {
         ))}
       </fieldset>
       {cleared === 'public' && clearance === 'ouo' && <p>{texts.approve.takesBack}</p>}
+      <Effects seen={seen} clearance={clearance} />
       <Field label={texts.approve.note} hint={texts.approve.noteHint}>
         {(control) => (
           <textarea {...control} maxLength={TEXT_MAX} value={note} onChange={(event) => setNote(event.target.value)} />
@@ -99,11 +101,6 @@ export function RejectDialog({ seen, name, onDone, onClose }: Props) {
       <Overtaken now={now} revisions={revisionsOf(seen, now)} onLoad={onClose} />
     </Dialog>
   )
-}
-
-/** What is decided on is the revision that was shown. */
-function whichOf({ asset, version }: UnderReview) {
-  return { asset_id: asset.asset_id, version_ordinal: version.version_ordinal, revision: version.revision ?? 1 }
 }
 
 function revisionsOf({ version }: UnderReview, now: Standing | null) {

@@ -32,6 +32,11 @@ export interface UnderReview {
 
 const REVISIONS = 100
 
+/** What is decided on is the revision that was shown. */
+export function whichOf({ asset, version }: UnderReview) {
+  return { asset_id: asset.asset_id, version_ordinal: version.version_ordinal, revision: version.revision ?? 1 }
+}
+
 export function useUnderReview(assetId: string, ordinal: number) {
   return useQuery({
     queryKey: ['asset', assetId, 'review', ordinal],
