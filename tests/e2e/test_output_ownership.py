@@ -44,21 +44,30 @@ class Caller:
         key = site.call("POST", "/clients", json=wanted)["key"]
         self._url, self._headers = f"http://127.0.0.1:{site.up.port}", {"X-API-Key": key}
 
+    def get(self, path: str) -> Any:
+        answer = httpx.get(f"{self._url}{path}", headers=self._headers, timeout=30)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
     def post(self, path: str, status: int, **body: Any) -> Any:
         answer = httpx.post(f"{self._url}{path}", json=body, headers=self._headers, timeout=30)
         assert answer.status_code == status, answer.text
         return answer.json()
 
 
-def _approved(site: Site) -> tuple[str, Any]:
-    """Send a file of a partner, and approve what is made of it."""
+def _processed(site: Site) -> tuple[str, Any]:
+    """Send a file of a partner, and wait for the version that is made of it."""
     site.storage.put("bronze/ddh/wells.gpkg", _points(REVIEWED))
     sent = {"container_name": "bronze", "file_name": "ddh/wells.gpkg", "version_label": "1", "data_type": "vector"}
     refs = {"dataset_id": "wells", "resource_id": "ownership"}
     receipt = site.call("POST", "/submit", json={"platform_id": "ddh", "platform_refs": refs, **sent})
-    version = _version(site, receipt["asset_id"], processing_state="completed")
-    site.call("POST", f"/assets/{receipt['asset_id']}/approve", json={"clearance_level": "ouo"})
-    return receipt["asset_id"], version
+    return receipt["asset_id"], _version(site, receipt["asset_id"], processing_state="completed")
+
+
+def _approved(site: Site) -> tuple[str, Any]:
+    asset_id, version = _processed(site)
+    site.call("POST", f"/assets/{asset_id}/approve", json={"clearance_level": "ouo"})
+    return asset_id, version
 
 
 def test_an_operators_job_cannot_change_what_was_approved(up: Up, tmp_path: Path, start_process: StartProcess) -> None:
@@ -80,6 +89,34 @@ def test_an_operators_job_cannot_change_what_was_approved(up: Up, tmp_path: Path
     public = start_process("serve", GRATICULE_HOME=str(up.home), GRATICULE_SERVE_AUDIENCE="external")
     items = f"/features/{asset_id}/collections/features/items?f=json"
     assert public.until_status(items, 200).json()["numberMatched"] == REVIEWED
+
+
+def test_a_table_with_another_row_than_was_reviewed_is_neither_approved_nor_exported(up: Up, tmp_path: Path) -> None:
+    with opened_site(up, tmp_path) as site:
+        reviewer = Caller(site, "reviewer")
+        asset_id, version = _processed(site)
+        (seen,) = reviewer.get("/api/reviews")["items"]
+        assert (seen["output_hash"], seen["revision"]) == (version["output_hash"], 1)
+        named = {"asset_id": asset_id, "output_hash": seen["output_hash"], "expected_version": seen["asset_version"]}
+
+        def rename(before: str, after: str) -> None:
+            of_owner = f"SET ROLE graticule_owner; UPDATE geo.{version['table_name']}"
+            site.up.query(f"{of_owner} SET name = '{after}' WHERE name = '{before}'")
+
+        rename("well 3", "forged")
+        for level in ("ouo", "public"):
+            refused = reviewer.post("/api/platform/approve", 409, clearance_level=level, **named)
+            assert (refused["code"], "its rows are not those" in refused["detail"]) == ("outputs_changed", True)
+        assert _version(site, asset_id) == version
+        rename("forged", "well 3")
+        reviewer.post("/api/platform/approve", 200, clearance_level="ouo", **named)
+        rename("well 3", "forged")
+        decided = reviewer.post(f"/api/assets/{asset_id}/clearance", 200, clearance_level="public", revision=1)
+        (export,) = site.call("GET", "/jobs?workflow_id=adf_export")["items"]
+        assert "its rows are not those that were approved" in site.until(export["job_id"], "failed")["error_message"]
+        assert decided["asset"]["clearance_state"] == "public"
+        assert _version(site, asset_id)["exported_revision"] is None
+        assert site.up.query("SELECT relname FROM pg_class WHERE relnamespace = 'external'::regnamespace") == []
 
 
 def _served(site: Site, version: dict[str, Any]) -> tuple[str, list[tuple[Any, ...]]]:

@@ -168,6 +168,16 @@ async def test_each_step_may_run_twice(chain: Chain, emptied_database: TestDatab
     assert asked(emptied_database, f"SELECT count(*) FROM geo.{TABLE}") == [(5,)]
 
 
+async def test_the_hash_of_a_table_is_of_its_rows(chain: Chain, emptied_database: TestDatabase) -> None:
+    hashes = []
+    for last in ("e", "f", "e"):
+        fields = {"name": np.array(["a", "b", "c", "d", last], dtype=object)}
+        write_features(chain.folder / FILE, SQUARES, fields)
+        hashes.append((await chain.run(rows_per_chunk=2))["table_hash"])
+        assert asked(emptied_database, f"SELECT dagapp.hash_rows('geo', '{TABLE}')") == [(hashes[-1],)]
+    assert hashes[0] == hashes[2] != hashes[1]
+
+
 async def test_chunks_may_come_in_any_order_and_at_once(chain: Chain, emptied_database: TestDatabase) -> None:
     write_features(chain.folder / FILE, SQUARES)
     source = chain.source(rows_per_chunk=1)

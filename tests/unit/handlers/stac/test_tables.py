@@ -141,6 +141,8 @@ def test_the_digest_is_that_of_the_same_work() -> None:
         digest(source=other_layer),
         digest(source=source(content_hash="ee" * 32)),
         digest(table=table(srid=3857)),
+        digest(table=table(table_hash="aa" * 32)),
+        digest(table=table(table_hash="bb" * 32)),
         digest(pmtiles=pmtiles()),
     ]
-    assert len({digest(), *others}) == 5
+    assert len({digest(), *others}) == 7
