@@ -3,16 +3,19 @@
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import numpy as np
 import pyogrio.raw
 import shapely
-from tests.e2e.conftest import StartProcess
+from tests.e2e.conftest import StartProcess, StartUp
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import Up
 from tests.e2e.site import Site, opened_site
 from tests.rasters import make_raster
+
+from graticule.services.workflow_library import shipped_folder
 
 REVIEWED, FOREIGN = 5, 20
 
@@ -40,7 +43,7 @@ class Caller:
     """Someone with a role of its own, at the gateway."""
 
     def __init__(self, site: Site, role: str) -> None:
-        wanted = {"client_id": f"{role}-of-outputs", "display_name": role, "roles": [role]}
+        wanted = {"client_id": f"{role}-{uuid4().hex}", "display_name": role, "roles": [role]}
         key = site.call("POST", "/clients", json=wanted)["key"]
         self._url, self._headers = f"http://127.0.0.1:{site.up.port}", {"X-API-Key": key}
 
@@ -55,13 +58,13 @@ class Caller:
         return answer.json()
 
 
-def _processed(site: Site) -> tuple[str, Any]:
+def _processed(site: Site, dataset: str = "wells", state: str = "completed") -> tuple[str, Any]:
     """Send a file of a partner, and wait for the version that is made of it."""
     site.storage.put("bronze/ddh/wells.gpkg", _points(REVIEWED))
     sent = {"container_name": "bronze", "file_name": "ddh/wells.gpkg", "version_label": "1", "data_type": "vector"}
-    refs = {"dataset_id": "wells", "resource_id": "ownership"}
+    refs = {"dataset_id": dataset, "resource_id": "ownership"}
     receipt = site.call("POST", "/submit", json={"platform_id": "ddh", "platform_refs": refs, **sent})
-    return receipt["asset_id"], _version(site, receipt["asset_id"], processing_state="completed")
+    return receipt["asset_id"], _version(site, receipt["asset_id"], processing_state=state)
 
 
 def _approved(site: Site) -> tuple[str, Any]:
@@ -94,8 +97,8 @@ def test_an_operators_job_cannot_change_what_was_approved(up: Up, tmp_path: Path
 def test_a_table_with_another_row_than_was_reviewed_is_neither_approved_nor_exported(up: Up, tmp_path: Path) -> None:
     with opened_site(up, tmp_path) as site:
         reviewer = Caller(site, "reviewer")
-        asset_id, version = _processed(site)
-        (seen,) = reviewer.get("/api/reviews")["items"]
+        asset_id, version = _processed(site, "forged")
+        (seen,) = [each for each in reviewer.get("/api/reviews")["items"] if each["asset_id"] == asset_id]
         assert (seen["output_hash"], seen["revision"]) == (version["output_hash"], 1)
         named = {"asset_id": asset_id, "output_hash": seen["output_hash"], "expected_version": seen["asset_version"]}
 
@@ -112,11 +115,98 @@ def test_a_table_with_another_row_than_was_reviewed_is_neither_approved_nor_expo
         reviewer.post("/api/platform/approve", 200, clearance_level="ouo", **named)
         rename("well 3", "forged")
         decided = reviewer.post(f"/api/assets/{asset_id}/clearance", 200, clearance_level="public", revision=1)
-        (export,) = site.call("GET", "/jobs?workflow_id=adf_export")["items"]
-        assert "its rows are not those that were approved" in site.until(export["job_id"], "failed")["error_message"]
         assert decided["asset"]["clearance_state"] == "public"
+        ((export_id,),) = site.up.query(
+            f"SELECT job_id FROM dagapp.dag_jobs WHERE purpose = 'export' AND asset_id = '{asset_id}'"
+        )
+        assert "its rows are not those that were approved" in site.until(export_id, "failed")["error_message"]
         assert _version(site, asset_id)["exported_revision"] is None
-        assert site.up.query("SELECT relname FROM pg_class WHERE relnamespace = 'external'::regnamespace") == []
+        assert site.up.query(f"SELECT to_regclass('external.{version['table_name']}')") == [(None,)]
+
+
+VECTOR_INGEST = (shipped_folder() / "vector_ingest.yaml").read_text()
+TABLE = "{{ inputs.table_name }}"
+NESTED = {
+    TABLE: "{{ inputs.platform_refs.table }}",
+    "{{ inputs.blob_prefix }}": "{{ inputs.platform_refs.prefix }}",
+    "{{ inputs.stac_collection_id }}": "{{ inputs.platform_refs.collection }}",
+}
+REQUIRED = "table_name: {type: string, required: true,"
+
+
+class OwnWorkflows:
+    """The workflows that an operator puts into the folder of an installation, made of the shipped one."""
+
+    def __init__(self, site: Site, folder: Path) -> None:
+        self._site, self._folder = site, folder
+
+    def use(self, workflow_id: str, replaced: dict[str, str]) -> None:
+        text = VECTOR_INGEST.replace("workflow_id: vector_ingest", f"workflow_id: {workflow_id}")
+        for before, after in replaced.items():
+            assert before in text
+            text = text.replace(before, after)
+        (self._folder / "own.yaml").write_text(text)
+        page = self._site.call("POST", "/workflows/reload")
+        assert [each for each in page["problems"] if each["severity"] == "error"] == []
+        assert workflow_id in {each["workflow_id"] for each in page["items"]}
+
+    def run(self, workflow_id: str, **inputs: Any) -> str:
+        """Run a job that must be refused, and return why."""
+        asked = {"workflow_id": workflow_id, "input_params": {**SOURCE, **inputs}}
+        answer = self._site.client.post("/api/v1/jobs", json=asked)
+        if answer.status_code == 422:
+            assert answer.json()["code"] == "output_refused"
+            return str(answer.json()["detail"])
+        assert answer.status_code == 201, answer.text
+        return str(self._site.until(answer.json()["job_id"], "failed")["error_message"])
+
+
+SOURCE = {"container_name": "bronze", "blob_name": "others/foreign.gpkg"}
+
+
+def _kept(site: Site, asset_id: str, version: dict[str, Any]) -> Any:
+    """Return all that an approval of a table stands for, and what is told of it."""
+    items = f"SELECT id, content FROM pgstac.items WHERE collection = '{version['stac_collection_id']}'"
+    rows = f"SELECT * FROM geo.{version['table_name']} ORDER BY fid"
+    history = site.call("GET", f"/assets/{asset_id}/history")["items"]
+    return _version(site, asset_id), site.up.query(rows), site.up.query(items), history
+
+
+def test_workflows_of_an_operator_reach_no_output_of_an_asset(
+    home: Path, start_up: StartUp, folder: Path, tmp_path: Path
+) -> None:
+    """By names that are computed, nested or a default, also of a definition in the place of the shipped one."""
+    workflows = folder / "workflows"
+    workflows.mkdir()
+    with opened_site(start_up(home, GRATICULE_WORKFLOWS=str(workflows)).until_ready(), tmp_path) as site:
+        asset_id, version = _approved(site)
+        before = _kept(site, asset_id, version)
+        site.storage.put("bronze/others/foreign.gpkg", _points(FOREIGN))
+        owned = {"table": version["table_name"], "prefix": "ddh/wells", "collection": version["stac_collection_id"]}
+        direct = {"table": "direct_own", "prefix": "direct/own", "collection": "direct-own"}
+        own = OwnWorkflows(site, workflows)
+
+        own.use("nested", NESTED)
+        for kind, name in owned.items():
+            given = {"table_name": "direct_own", "platform_refs": {**direct, kind: name}}
+            assert f"may not write the {kind} '{name}" in own.run("nested", **given, geoparquet=True)
+        site.run("nested", **SOURCE, table_name="direct_own", platform_refs=direct)
+
+        own.use("computed", {TABLE: "wells_{{ inputs.version_label }}"})
+        label = owned["table"].removeprefix("wells_")
+        assert "may not write the table" in own.run("computed", table_name="direct_own", version_label=label)
+
+        default = REQUIRED.replace("required: true", f"default: {owned['table']}")
+        for workflow_id in ("by_default", "vector_ingest"):
+            own.use(workflow_id, {REQUIRED: default})
+            assert "may not write" in own.run(workflow_id)
+            own.use(workflow_id, {TABLE: owned["table"]})
+            assert "may not write" in own.run(workflow_id, table_name="direct_own")
+
+        other, failed = _processed(site, "others", "failed")  # by the definition above, and so into the foreign table
+        assert (failed["approval_state"], "may not write the table" in failed["last_error"]) == ("failed", True)
+        assert other != asset_id
+        assert _kept(site, asset_id, version) == before
 
 
 def _served(site: Site, version: dict[str, Any]) -> tuple[str, list[tuple[Any, ...]]]:
