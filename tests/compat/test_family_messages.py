@@ -152,6 +152,44 @@ async def test_a_task_message_has_all_that_earlier_workers_read(at_work: Family)
     assert (other.status_code, other.json()["code"]) == (409, "conflict")
 
 
+async def test_a_different_result_is_refused_and_neither_job_nor_messages_suffer(
+    at_work: Family, connection: Connection
+) -> None:
+    await at_work.send(MESSAGES["jobs"][0], "m-0")
+    report = {
+        "task_id": await only_task(connection),
+        "status": "completed",
+        "output": {"echoed_params": {"message": "first"}},
+        "worker_id": "worker-xyz",
+    }
+    different = [
+        {**report, "output": {"echoed_params": {"message": "another"}}},
+        {**report, "status": "failed", "error_message": "no CRS"},
+        {**report, "worker_id": "worker-abc"},
+    ]
+    url, token = at_work.environment["DAG_CALLBACK_URL"], {"Authorization": f"Bearer {TOKEN}"}
+    answers = [await at_work.client.post(url, json=body, headers=token) for body in (report, *different, report)]
+    assert [answer.status_code for answer in answers] == [200, 409, 409, 409, 200]
+    await at_work.send(MESSAGES["jobs"][1], "m-1")
+    # A broker still has the message of the task that is done: who receives it reports the same again.
+    has_broker = "SERVICE_BUS_CONNECTION_STRING" in at_work.environment
+    async with at_work.worker(2 if has_broker else 1) as process, asyncio.timeout(60):
+        assert await process.wait() == 0
+        jobs = await completed(at_work, 2)
+    results = [(await at_work.client.get(f"/api/v1/jobs/{job['job_id']}")).json()["result"] for job in jobs]
+    assert {result["echoed_params"]["message"] for result in results} == {"first", "second"}
+    assert (await at_work.client.get("/api/v1/dead-letters")).json()["items"] == []
+
+
+async def only_task(connection: Connection) -> str:
+    """Wait for the task of the only job."""
+    async with asyncio.timeout(30):
+        while True:
+            for row in await (await connection.execute("SELECT task_id FROM dagapp.dag_tasks")).fetchall():
+                return str(row["task_id"])
+            await asyncio.sleep(0.02)
+
+
 def one_message(connection_string: str) -> dict[str, Any]:
     from azure.servicebus import ServiceBusClient
 

@@ -29,6 +29,7 @@ class KnownTask:
     node_id: NodeId
     retry_count: int
     status: MessageStatus
+    report_hash: str | None = None  # of the report that counted, if one did by itself
 
 
 class ReportRepository:
@@ -63,6 +64,7 @@ class ReportRepository:
         retryable: bool = True,
         progress: str | None = None,
         metrics: str | None = None,
+        report_hash: str | None = None,
     ) -> bool:
         """End a task with its result; False when the report does not count."""
         values = {
@@ -73,6 +75,7 @@ class ReportRepository:
             "retryable": retryable,
             "progress": progress,
             "metrics": metrics,
+            "report_hash": report_hash,
         }
         return await self._accepted("accept_result", reporter, values)
 

@@ -14,7 +14,7 @@ WHERE task_id = %(task_id)s AND status = 'queued';
 -- name: accept_result
 WITH reported AS (
     UPDATE dagapp.dag_tasks
-    SET status = 'done', leased_by = NULL, lease_expires_at = NULL
+    SET status = 'done', leased_by = NULL, lease_expires_at = NULL, report_hash = %(report_hash)s::text
     WHERE task_id = %(task_id)s
       AND (status = 'leased' AND leased_by = %(worker_id)s::text
            AND (%(delivery_count)s::int IS NULL OR delivery_count = %(delivery_count)s)
@@ -77,10 +77,11 @@ WITH reported AS (
 SELECT task_id, (SELECT count(sent) FROM told) AS owners FROM reported;
 
 -- name: task_statuses
-SELECT task_id, job_id, node_id, retry_count, status FROM dagapp.dag_tasks WHERE task_id = ANY (%(task_ids)s);
+SELECT task_id, job_id, node_id, retry_count, status, report_hash FROM dagapp.dag_tasks WHERE task_id = ANY (%(task_ids)s);
 
 -- name: has_reported
--- Whether the result of a task came from this worker: of one that nobody has acted on yet, or of the node's last attempt.
+-- Whether the result of a task came from this worker, where no hash says what it was: of one that nobody has acted on
+-- yet, or of the node's last attempt.
 SELECT EXISTS (
            SELECT FROM dagapp.dag_task_results
            WHERE job_id = %(job_id)s AND processed_at IS NULL AND task_id = %(task_id)s AND worker_id = %(worker_id)s

@@ -3,11 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from hashlib import sha256
 from typing import Annotated, Any, Final
 from uuid import uuid4
 
+from orjson import OPT_SORT_KEYS
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 
+from graticule.core import json_codec
 from graticule.core.compatibility import translate_result
 from graticule.core.errors import Conflict, InvalidInput, NotFound
 from graticule.core.fault_points import Commit
@@ -67,6 +70,14 @@ class TaskOutcome(BaseModel):
 
 class ResultReport(TaskOutcome, TaskReport):
     """How a task went, by itself."""
+
+    @property
+    def content_hash(self) -> str:
+        """The SHA-256 of what a worker says of the outcome; times and metrics may differ when it says so again."""
+        said = self.model_dump(
+            mode="json", include={"worker_id", "status", "output", "output_ref", "error_message", "retryable"}
+        )
+        return sha256(json_codec.encode(said, option=OPT_SORT_KEYS)).hexdigest()
 
     @model_validator(mode="before")
     @classmethod
@@ -188,6 +199,7 @@ class ResultIntake:
                 retryable=report.retryable,
                 progress=progress,
                 metrics=metrics,
+                report_hash=report.content_hash,
             )
             receipt = await _receipt(reports, report, accepted=accepted, standing=TaskStanding.DONE)
         if not accepted:
@@ -235,8 +247,7 @@ class ResultIntake:
         async with self._database.connection() as connection:
             reports = ReportRepository(connection)
             task = _known(await reports.task(report.task_id), report.task_id)
-            worker_id = report.worker_id if task.status is MessageStatus.DONE else None
-            if worker_id is not None and await reports.has_reported(report.task_id, task, worker_id):
+            if task.status is MessageStatus.DONE and await _is_repeated(reports, task, report):
                 return
         raise Conflict(
             f"The report of task {report.task_id} does not count: {_REASONS.get(task.status, _LEASE_LOST)}.",
@@ -275,6 +286,14 @@ class ResultIntake:
     async def _drop(self, kept: _Kept) -> None:
         if kept.is_ours and kept.output_ref is not None:
             await self._storage.delete(kept.output_ref)
+
+
+async def _is_repeated(reports: ReportRepository, task: KnownTask, report: ResultReport) -> bool:
+    """Whether the result of a task that is done is this one."""
+    if task.report_hash is not None:
+        return task.report_hash == report.content_hash
+    # It came in a batch, by the database, or to an earlier release: all that is known is from whom.
+    return report.worker_id is not None and await reports.has_reported(report.task_id, task, report.worker_id)
 
 
 async def _lease_unclaimed(reports: ReportRepository, report: TaskReport) -> None:
@@ -326,7 +345,7 @@ _STANDINGS: Final = {
 _LEASE_LOST: Final = "another worker holds the task, or this worker's lease has ended"
 _REASONS: Final = {
     MessageStatus.QUEUED: "this worker does not hold the task, which waits for a worker",
-    MessageStatus.DONE: "another report of this attempt was accepted before",
+    MessageStatus.DONE: "another result of this attempt was accepted before",
     MessageStatus.WITHDRAWN: "its job was cancelled or has failed, and the task was withdrawn",
     MessageStatus.DEAD: "the task was given up and is a dead letter",
 }

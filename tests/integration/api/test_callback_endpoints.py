@@ -69,7 +69,7 @@ async def test_a_result_counts_once_and_its_owner_is_told(worker: httpx.AsyncCli
         "done",
     )
     assert await receipt(worker, DONE) == (False, "done")
-    assert await receipt(worker, {**DONE, "status": "failed", "error_message": "late"}) == (False, "done")
+    assert "another result" in await refusal(worker, {**DONE, "status": "failed", "error_message": "late"})
     task, (result,) = await stored(connection)
     assert (task.status, task.leased_by) == (MessageStatus.DONE, None)
     assert (result.status, result.output, result.worker_id) == (ResultStatus.COMPLETED, {"answer": 42}, "worker-1")
@@ -131,7 +131,8 @@ async def test_a_worker_is_told_that_its_task_was_withdrawn_and_its_late_result_
         assert "was withdrawn" in await refusal(worker, {**DONE, **other})
     assert (await stored(connection))[1] == []
     assert await receipt(worker, {**DONE, "status": "cancelled", "output": None}) == (True, "done")
-    assert await receipt(worker, DONE) == (False, "done")
+    assert await receipt(worker, {**DONE, "status": "cancelled", "output": None}) == (False, "done")
+    assert "another result" in await refusal(worker, DONE)
     task, (result,) = await stored(connection)
     assert (task.status, result.status) == (MessageStatus.DONE, ResultStatus.CANCELLED)
 
@@ -146,10 +147,55 @@ async def test_the_first_report_of_an_earlier_worker_takes_the_lease_and_counts(
     body = {**EARLIER, "status": "completed", "output": {"echoed_params": {"message": "hello"}}}
     assert await receipt(worker, body) == (True, "done")
     assert await receipt(worker, body) == (False, "done")  # its answer was lost, and it reports again
-    assert "another report of this attempt" in await refusal(worker, {**body, "worker_id": "worker-abc"})
+    assert "another result of this attempt" in await refusal(worker, {**body, "worker_id": "worker-abc"})
     task, (result,) = await stored(connection)
     assert (task.status, task.delivery_count, result.worker_id) == (MessageStatus.DONE, 1, "worker-xyz")
     assert result.output == {"echoed_params": {"message": "hello"}}
+
+
+DIFFERENT: list[dict[str, Any]] = [
+    {"output": {"answer": 43}},
+    {"output": None},
+    {"status": "failed", "error_message": "no CRS"},
+    {"status": "cancelled"},
+    {"error_message": "well, almost"},
+]
+
+
+@pytest.mark.parametrize("size", [1, 300_000], ids=["in its row", "in the storage"])
+async def test_another_result_of_the_same_worker_is_refused_and_the_same_one_accepted_again(
+    worker: httpx.AsyncClient, connection: Connection, size: int
+) -> None:
+    await add_task(connection, status=MessageStatus.QUEUED, delivery_count=0, **NOT_LEASED)
+    body = {**EARLIER, "status": "completed", "output": {"text": "x" * size, "answer": 42}}
+    assert await receipt(worker, body) == (True, "done")
+    before = await stored(connection)
+    for different in DIFFERENT:
+        assert "another result of this attempt" in await refusal(worker, {**body, **different})
+    same = {**EARLIER, "output": {"answer": 42, "text": "x" * size}, "success": True, "metrics": {"seconds": 2}}
+    assert await receipt(worker, same) == (False, "done")
+    assert await stored(connection) == before
+
+
+async def test_the_result_of_an_attempt_may_be_repeated_when_the_next_has_begun(
+    worker: httpx.AsyncClient, connection: Connection
+) -> None:
+    await add_task(connection)
+    failed = {**HELD, "success": False, "error_message": "no luck"}
+    assert await receipt(worker, failed) == (True, "done")
+    await connection.execute("UPDATE dagapp.dag_task_results SET processed_at = now()")
+    assert await receipt(worker, failed) == (False, "done")
+    assert "another result" in await refusal(worker, {**failed, "error_message": "still none"})
+
+
+async def test_a_result_that_came_in_a_batch_is_repeated_by_its_worker_alone(
+    worker: httpx.AsyncClient, connection: Connection
+) -> None:
+    await add_task(connection)
+    results = [{"task_id": "job_node_0", "delivery_count": 1, "status": "completed"}]
+    await worker.post(f"{CALLBACKS}/task-results", json={"worker_id": "worker-1", "results": results})
+    assert await receipt(worker, {**HELD, "status": "completed"}) == (False, "done")
+    assert "another result" in await refusal(worker, {**HELD, "worker_id": "worker-2", "status": "completed"})
 
 
 async def test_of_many_earlier_workers_one_reports(worker: httpx.AsyncClient, connection: Connection) -> None:

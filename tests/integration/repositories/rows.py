@@ -281,6 +281,7 @@ def _rich_queue() -> list[Row]:
             sent_at=NOW,
             dead_reason=NASTY,
             traceparent="00",
+            report_hash="0" * 64,
             created_at=NOW,
             **lease,
         ),

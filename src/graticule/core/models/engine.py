@@ -23,6 +23,7 @@ from graticule.core.models.fields import (
     NodeKey,
     Path,
     Priority,
+    Sha256,
     Short,
     TaskKey,
     Timestamp,
@@ -368,6 +369,7 @@ class Task(Row):
     lease_expires_at: Timestamp | None = None
     dead_reason: str | None = None
     traceparent: Short | None = None
+    report_hash: Sha256 | None = Field(None, description="Of the report by HTTP that counted: another one is refused.")
     created_at: CreatedAt
 
 
