@@ -1,5 +1,6 @@
 """The staged API as earlier clients use it: one job for the same parameters, and a result for each of its stages."""
 
+import hashlib
 import json
 from typing import Any
 
@@ -57,6 +58,52 @@ async def test_the_same_parameters_are_the_same_job(api: RunningApi) -> None:
     assert (await submit(api, status=200, band_names={"1": "Red", "2": "Green"}))["job_id"] == named["job_id"]
     other = await submit(api, overlap=64)
     assert len({job["job_id"] for job in (first, named, other)}) == 3
+
+
+TRACED = {
+    "blob_name": "17apr2024wv2.tif",
+    "container_name": "bronze",
+    "tile_size": None,
+    "overlap": 512,
+    "output_tier": "analysis",
+}
+VALIDATED = {**TRACED, "raster_type": "auto", "jpeg_quality": 85, "overview_level": 2}
+BANDS = ["Red", "Green", "Blue"]
+
+
+async def test_the_job_id_is_the_hash_of_what_the_status_document_calls_parameters(api: RunningApi) -> None:
+    """The submission of the execution trace; a client that has the parameters can compute the id by itself."""
+    answer = await api.client.post(SUBMIT, json={**TRACED, "band_names": BANDS})
+    assert answer.status_code == 201, answer.text
+    receipt = answer.json()
+    parameters = (await api.get(receipt["status_url"]))["parameters"]
+    assert {name: parameters[name] for name in VALIDATED} == VALIDATED
+    assert parameters["band_names"] == {"1": "Red", "2": "Green", "3": "Blue"}
+    assert receipt["job_id"] == hash_of(parameters)
+    again = await api.client.post(SUBMIT, json={**VALIDATED, "band_names": BANDS})
+    assert (again.status_code, again.json()["job_id"]) == (200, receipt["job_id"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"blob_name": "18apr2024wv2.tif"}, {"tile_size": 1024}, {"overlap": 0}, {"output_tier": "archive"}),
+        *({"jpeg_quality": 86}, {"overview_level": 3}, {"raster_type": "rgb"}, {"band_names": BANDS[::-1]}),
+    ],
+    ids=lambda change: next(iter(change)),
+)
+async def test_another_parameter_is_another_job(api: RunningApi, change: dict[str, Any]) -> None:
+    first, other = [await api.client.post(SUBMIT, json={**TRACED, **more}) for more in ({}, change)]
+    assert (first.status_code, other.status_code) == (201, 201), other.text
+    ids = {hash_of((await api.get(each.json()["status_url"]))["parameters"]) for each in (first, other)}
+    assert ids == {first.json()["job_id"], other.json()["job_id"]}
+    assert len(ids) == 2
+
+
+def hash_of(parameters: dict[str, Any]) -> str:
+    """Return the documented id: SHA-256 of the workflow's id and the parameters, as JSON with sorted keys."""
+    canonical = json.dumps(parameters, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(f"process_large_raster{canonical}".encode()).hexdigest()
 
 
 @pytest.mark.parametrize("extract_first", [False, True])
