@@ -1,0 +1,110 @@
+"""docs/how-to/coming-from-rmhdagmaster.md says what the code does: its names, its numbers and its addresses."""
+
+import re
+from typing import Final
+
+import pytest
+from fastapi.routing import iter_route_contexts
+from pydantic import AliasChoices
+from scripts.documentation.http_apis import NO_DATABASE
+from tests.unit.docs.pages import codes, page, table
+
+from graticule.api.app import create_api
+from graticule.config import Settings
+from graticule.dag.deciding.fan_out import MAX_NAMED_CHILDREN
+from graticule.gateway.app import create_gateway
+from graticule.gateway.earlier_forms import PRIORITIES
+from graticule.handlers.compatibility import HANDLER_ALIASES
+from graticule.handlers.raster.tile_making import MAX_LISTED_TILES
+
+PAGE: Final = page("coming-from-rmhdagmaster.md")
+HEADER: Final = "| earlier | here |"
+# Established by others than the platform family: by Azure's own libraries, and by uvicorn.
+FOREIGN: Final = {"AZURE_CLIENT_ID", "FORWARDED_ALLOW_IPS"}
+VARIABLE: Final = re.compile(r"[A-Z]+(?:_[A-Z]+)+(?:_…)?(?==|$)|[A-Z]+_…")
+ADDRESS: Final = re.compile(r"(?:(GET|POST|PUT|PATCH|DELETE) )?(/[\w/{}…-]+)")
+
+
+def section(heading: str) -> str:
+    """Return what stands below a heading, or below the paragraph that begins so."""
+    _, found, rest = PAGE.partition(heading)
+    assert found, heading
+    return rest.split("\n## ", 1)[0]
+
+
+def row(earlier: str) -> str:
+    """Return what the row says whose first cell begins so."""
+    (found,) = re.findall(rf"^\| {re.escape(earlier)}.*$", PAGE, re.MULTILINE)
+    return str(found)
+
+
+def test_every_other_name_of_a_handler_leads_to_its_handler() -> None:
+    told = {
+        alias: codes(here)[0]
+        for earlier, here in table(section("These names of handlers lead to ours"), HEADER)
+        for alias in codes(earlier)
+    }
+    assert told == HANDLER_ALIASES
+
+
+def test_priorities_are_converted_as_the_page_says() -> None:
+    said = re.search(r"(\d) to (\d) become our ([\d, and]+), the others (\d)", row("`priority` from 1"))
+    assert said is not None
+    first, last, rest = int(said[1]), int(said[2]), int(said[4])
+    urgent = dict(zip(range(first, last + 1), map(int, re.findall(r"\d+", said[3])), strict=True))
+    assert {number: urgent.get(number, rest) for number in range(1, 11)} == PRIORITIES
+
+
+@pytest.mark.parametrize(
+    ("earlier", "number"),
+    [
+        ("`generate_tiling_scheme`", MAX_LISTED_TILES),
+        ("output of a fan-out", MAX_NAMED_CHILDREN),
+        ("a message for a workflow that", Settings.model_fields["unknown_workflow_seconds"].default),
+    ],
+)
+def test_numbers_are_those_of_the_code(earlier: str, number: float) -> None:
+    assert re.search(rf"\b{number:,.0f}\b", row(earlier)), row(earlier)
+
+
+def variables_of(name: str) -> set[str]:
+    """Return the variables that a setting can be made by."""
+    alias = Settings.model_fields[name].validation_alias
+    choices = map(str, alias.choices) if isinstance(alias, AliasChoices) else [f"graticule_{name}"]
+    return {choice.upper() for choice in choices}
+
+
+def stands_for(told: str, variable: str) -> bool:
+    return variable.startswith(told.removesuffix("…")) if told.endswith("…") else variable == told
+
+
+def test_every_variable_on_the_page_is_one_of_a_setting_and_the_other_way_round() -> None:
+    known = set().union(*map(variables_of, Settings.model_fields))
+    told = {found[0] for text in codes(PAGE) if (found := VARIABLE.match(text))}
+    assert {name for name in told if not any(stands_for(name, variable) for variable in known)} == set()
+    earlier = {variable for variable in known if not variable.startswith("GRATICULE_")} - FOREIGN
+    assert {variable for variable in earlier if not any(stands_for(name, variable) for name in told)} == set()
+    assert "GRATICULE_UNKNOWN_WORKFLOW_SECONDS" in variables_of("unknown_workflow_seconds")
+
+
+def routes() -> set[tuple[str, str]]:
+    """Return the methods and addresses of the orchestrator and the gateway, whether their documents show them or not."""
+    return {
+        (method, re.sub(r"\{\w+\}", "{}", route.path_format))
+        for app in (create_api(Settings(), NO_DATABASE), create_gateway(Settings(), NO_DATABASE))
+        for route in iter_route_contexts(app.routes)
+        for method in route.methods or ()
+    }
+
+
+def test_every_address_on_the_page_is_offered() -> None:
+    offered = routes()
+    matches = [found for text in codes(PAGE) if (found := ADDRESS.match(text)) and found[2] != "/api"]  # a prefix
+    told = {(found[1], re.sub(r"\{\w+\}", "{}", found[2])) for found in matches}
+    told |= {(None, f"/platform/{name}") for name in codes(row("`/platform/submit`")) if name.isalpha()}
+    assert len(told) > 20
+
+    def is_offered(method: str | None, address: str) -> bool:
+        return any(method in {None, each} and stands_for(address, path) for each, path in offered)
+
+    assert {(method, address) for method, address in told if not is_offered(method, address)} == set()
