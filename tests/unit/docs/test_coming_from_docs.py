@@ -90,7 +90,7 @@ def test_every_variable_on_the_page_is_one_of_a_setting_and_the_other_way_round(
 def routes() -> set[tuple[str, str]]:
     """Return what orchestrator and gateway offer, whether their documents show it or not."""
     return {
-        (method, re.sub(r"\{\w+\}", "{}", route.path_format))
+        (method, re.sub(r"\{\w+\}", "{}", route.path_format or ""))
         for app in (create_api(Settings(), NO_DATABASE), create_gateway(Settings(), NO_DATABASE))
         for route in iter_route_contexts(app.routes)
         for method in route.methods or ()
