@@ -81,6 +81,19 @@ def has_example(value: object, document: dict[str, Any], passed: frozenset[str] 
     return False
 
 
+async def test_the_gateway_takes_no_field_that_it_does_not_declare() -> None:
+    """A submission has the fields that the partner's platform declares, and a job the inputs of its workflow."""
+    document = await document_of(application("gateway"))
+    schemas = document["components"]["schemas"]
+    bodies = [each["requestBody"] for each in operations(document).values() if "requestBody" in each]
+    named = {name.rpartition("/")[2] for body in bodies for name in references(body)}
+    assert len(named) > 10
+    assert {name for name in named if schemas[name].get("additionalProperties") is not False} == {
+        "SubmissionForm",
+        "JsonValue",
+    }
+
+
 async def test_every_error_is_documented_as_the_problem_document_that_it_is(app: FastAPI) -> None:
     for (path, _), operation in operations(await document_of(app)).items():
         for status, response in operation["responses"].items():

@@ -1,6 +1,7 @@
 """The handlers of the catalogue: outputs are promoted and catalogued together, or neither."""
 
 import asyncio
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -317,6 +318,57 @@ async def test_a_cancel_that_comes_while_files_move_is_heard_before_the_catalogu
     assert await _blobs(storage) == [f"{STAGED}/cogs/scene.tif"]
     async with reading(database) as catalogue:
         assert await catalogue.collection(collection_id) is None
+
+
+class EndsJob(LocalStorage):
+    """A storage in which the job ends as soon as its files have moved."""
+
+    def __init__(self, root: Path, ask: psycopg.Connection[Any]) -> None:
+        super().__init__(root)
+        self._ask = ask
+
+    async def stat(self, path: str) -> BlobInfo:
+        self._ask.execute(
+            "UPDATE dagapp.dag_jobs SET status = 'completed', ended_at = now() WHERE job_id = 'job-12345678'"
+        )
+        return await super().stat(path)
+
+
+class Moved(LocalStorage):
+    """A storage that knows what was moved in it."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.targets: list[str] = []
+
+    async def move(self, source: str, target: str) -> None:
+        self.targets.append(target)
+        await super().move(source, target)
+
+
+@both_ways
+async def test_no_file_moves_to_a_prefix_that_is_not_the_jobs(
+    task: Task, storage: LocalStorage, tmp_path: Path, collection_id: str
+) -> None:
+    await _stage(storage)
+    moved, product = Moved(tmp_path), cog(blob_path="silver/ddh/d/v1/r1/cogs/scene.tif")
+    result = await _register(task.on(moved), collection_id, product, blob_prefix="ddh/d/v1/r1")
+    assert re.search("may not (write|hold) the prefix", str(result.error_message))
+    assert moved.targets == []
+    assert await _blobs(storage) == [f"{STAGED}/cogs/scene.tif"]
+
+
+@both_ways
+async def test_outputs_are_asked_for_again_when_the_item_is_written(
+    task: Task, storage: LocalStorage, ask: psycopg.Connection[Any], tmp_path: Path, collection_id: str
+) -> None:
+    await _stage(storage)
+    try:
+        result = await _register(task.on(EndsJob(tmp_path, ask)), collection_id)
+    finally:
+        ask.execute("UPDATE dagapp.dag_jobs SET status = 'running', ended_at = NULL WHERE job_id = 'job-12345678'")
+    assert "may not write" in str(result.error_message)
+    assert await _blobs(storage) == [f"{STAGED}/cogs/scene.tif"]
 
 
 async def test_a_lost_output_is_not_mistaken_for_what_lies_at_its_place(

@@ -229,7 +229,12 @@ async def test_a_live_table_is_replaced_by_the_job_of_its_version_and_by_nothing
         await _load(pool, DIRECT, TABLE)
     assert worker.execute(query).fetchone() == made
     worker.commit()
-    for statement in (f"DROP TABLE geo.{TABLE}", f"DELETE FROM geo.{TABLE}", f"ALTER TABLE geo.{TABLE} RENAME TO x"):
+    for statement in (
+        f"DROP TABLE geo.{TABLE}",
+        f"DELETE FROM geo.{TABLE}",
+        f"ALTER TABLE geo.{TABLE} RENAME TO x",
+        f"COMMENT ON TABLE geo.{TABLE} IS 'Content: another.'",
+    ):
         with pytest.raises(InsufficientPrivilege):
             worker.execute(statement.encode())
         worker.rollback()

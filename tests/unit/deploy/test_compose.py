@@ -150,6 +150,11 @@ def test_the_database_is_new_when_it_is_made() -> None:
     assert any(each.startswith("/docker-entrypoint-initdb.d:") for each in SERVICES["database"]["tmpfs"])
 
 
+def test_the_public_is_given_no_key() -> None:
+    given = set(SERVICES["serve-external"]["environment"])
+    assert given & secret_variables() == {"GRATICULE_POSTGRES_PASSWORD"}
+
+
 def test_the_public_sees_its_copies_alone() -> None:
     assert SERVICES["serve-external"]["volumes"] == ["external:/var/lib/graticule/storage/external:ro"]
     writers = {name for name, each in PROCESSES.items() if "storage:/var/lib/graticule/storage" in each["volumes"]}

@@ -6,6 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
+from graticule.config import secret_variables
 from graticule.core.errors import Unavailable
 from graticule.identity import IDENTITY_VARIABLES
 from graticule.worker.child_identity import EARLY_SECONDS, LentCredential
@@ -25,8 +26,10 @@ class Worker:
         return {"kind": "answer"}, orjson.dumps(told)
 
 
-def test_the_environment_of_a_child_leads_to_no_identity(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (*IDENTITY_VARIABLES, "GRATICULE_AZURE_STORAGE_KEY", "GRATICULE_SERVICE_BUS_CONNECTION_STRING"):
+def test_the_environment_of_a_child_leads_to_no_identity_and_no_login(monkeypatch: pytest.MonkeyPatch) -> None:
+    secrets = secret_variables()
+    assert {"GRATICULE_DATABASE_URL", "GRATICULE_POSTGRES_PASSWORD", "GRATICULE_AZURE_STORAGE_KEY"} <= secrets
+    for name in IDENTITY_VARIABLES | secrets:
         monkeypatch.setenv(name, "a secret of the worker")
     assert "a secret of the worker" not in child_environment().values()
 

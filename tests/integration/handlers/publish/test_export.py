@@ -236,6 +236,24 @@ async def test_a_blob_that_is_not_what_the_catalogue_says_is_not_published(publi
     assert (await publisher.blobs(), publisher.items(publisher.public)) == ({}, [])
 
 
+class ChangesLate(LocalStorage):
+    """A storage in which a tile of a mosaic is written again once its copy is made."""
+
+    async def put(self, path: str, data: Data, **conditions: Any) -> None:
+        await super().put(path, data, **conditions)
+        if path.startswith("external/") and path.endswith("/mosaics/scene.json"):
+            tile = path.replace("external/", "silver/").replace("mosaics/scene.json", "cogs/scene_tile_0_0.tif")
+            await super().put(tile, b"of another")
+
+
+async def test_a_tile_that_changes_while_the_others_are_copied_is_not_published(publisher: Publisher) -> None:
+    made = await publisher.made_mosaic()
+    publisher.storage = ChangesLate(publisher.folder)
+    result = await publisher.export(made)
+    assert "tiles was changed" in str(result.error_message)
+    assert publisher.items(publisher.public) == []
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
