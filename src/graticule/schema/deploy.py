@@ -30,6 +30,8 @@ STATE = load_queries("state.sql", package=__package__)
 SHADOW = "{}__expected"
 MAX_TRIES = 5  # of a transaction that other sessions keep from its locks by holding some and waiting for others
 WAIT_BRIEFLY: LiteralString = "SET LOCAL lock_timeout = '10s'"  # others wait behind whoever waits for a table
+WAIT_A_MOMENT: LiteralString = "SET LOCAL lock_timeout = '1s'"  # readers of a table wait meanwhile
+HARDLY_WAIT: LiteralString = "SET LOCAL lock_timeout = '10ms'"
 COUNTED_UP_TO = 100_000  # larger tables answer with the planner's estimate
 Models = Sequence[type[Row]]
 VIEWS = Reported(object="schema serving", detail="the views of what the services may show")
@@ -211,6 +213,7 @@ class DatabaseSchema:
             await self._enforce()
             await self._show()
             await self._connection.execute(_recorded(self._models).encode())
+            outcome.notices += await self._take_live_tables()
             outcome.notices += await self._reserved_platforms()
         return SchemaReport(
             database=(await self._server())["database"],
@@ -278,6 +281,34 @@ class DatabaseSchema:
                     raise _locked(made.object) from error
             else:
                 return
+
+    async def _take_live_tables(self) -> list[str]:
+        """Let live tables that workers own belong to the owner of the schema, each in a transaction of its own.
+
+        The locks of all of them at once may be more than the server has room for, and readers would wait for the last.
+        """
+        in_use: list[str] = []
+        for in_schema, name in await (await self._connection.execute(STATE["tables_of_workers"])).fetchall():
+            wait = WAIT_A_MOMENT if len(in_use) < MAX_TRIES else HARDLY_WAIT  # a backup uses all of them
+            if not await self._take_table(in_schema, name, wait):
+                in_use.append(f"{in_schema}.{name}")
+        if not in_use:
+            return []
+        left = f"Tables that are in use still belong to the workers: {len(in_use)}, such as {in_use[0]}."
+        return [f"{left} Migrate again when it is quiet: graticule schema migrate"]
+
+    async def _take_table(self, in_schema: str, name: str, wait: LiteralString) -> bool:
+        """Return False for a table that is in use just now."""
+        try:
+            async with self._connection.transaction():
+                await self._act_as_owner()
+                await self._connection.execute(wait)
+                await self._connection.execute(STATE["take_table"], {"in_schema": in_schema, "name": name})
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
+            return False
+        except psycopg.errors.UndefinedTable:
+            pass  # it was replaced or dropped
+        return True
 
     async def _reserved_platforms(self) -> list[str]:
         rows = await (await self._connection.execute(STATE["reserved_platforms"])).fetchall()

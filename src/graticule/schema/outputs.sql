@@ -545,23 +545,3 @@ BEGIN
         );
     END LOOP;
 END $$;
-
--- Tables that were live before belong to the owner of the schema from now on. One that is in use just now stays as it is.
-DO $$
-DECLARE
-    live record;
-BEGIN
-    SET LOCAL lock_timeout = '1s';
-    FOR live IN
-        SELECT relnamespace::regnamespace::text AS in_schema, relname AS name FROM pg_class
-        WHERE relnamespace IN ('geo'::regnamespace, 'external'::regnamespace) AND relkind = 'r'
-          AND relowner = 'graticule_worker'::regrole
-          AND obj_description(oid, 'pg_class') ~ '^(Tiles\. )?(Made by job|Public copy of asset) '
-    LOOP
-        BEGIN
-            PERFORM dagapp.take_table(live.in_schema, live.name);
-        EXCEPTION WHEN lock_not_available OR undefined_table THEN
-            NULL;
-        END;
-    END LOOP;
-END $$;

@@ -27,6 +27,17 @@ WHERE %(fingerprint)s IS DISTINCT FROM (
 -- Older than the rule that keeps their names for hand-made jobs; their outputs are protected all the same.
 SELECT platform_id FROM dagapp.platforms WHERE platform_id ~ '^direct(_|$)' ORDER BY platform_id;
 
+-- name: tables_of_workers
+-- Tables that were live before they belonged to the owner of the schema.
+SELECT relnamespace::regnamespace::text, relname::text FROM pg_class
+WHERE relnamespace IN (to_regnamespace('geo'), to_regnamespace('external')) AND relkind = 'r'
+  AND relowner = 'graticule_worker'::regrole
+  AND obj_description(oid, 'pg_class') ~ '^(Tiles\. )?(Made by job|Public copy of asset) '
+ORDER BY 1, 2;
+
+-- name: take_table
+SELECT dagapp.take_table(%(in_schema)s, %(name)s);
+
 -- name: lock
 -- One deployment at a time, for as long as the session lasts.
 SELECT pg_advisory_lock(hashtext('graticule schema'));

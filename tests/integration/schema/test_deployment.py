@@ -188,6 +188,61 @@ async def test_a_migration_keeps_others_waiting_only_briefly(
             assert (await schema.migrate()).current
 
 
+async def test_live_tables_of_workers_are_taken_over_one_by_one(
+    database: TestDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server has room for the locks of some hundred tables, and nobody must wait for the last of them."""
+    monkeypatch.setattr(deploy, "WAIT_A_MOMENT", "SET LOCAL lock_timeout = '30s'")
+    waiting = "SELECT FROM pg_locks WHERE relation = 'geo.b'::regclass AND NOT granted"
+    with psycopg.connect(database.url(), autocommit=True) as other:
+        _make_live_tables(other, "a", "b")
+        async with database_schema(database.url()) as schema, asyncio.timeout(60):
+            with other.transaction():
+                other.execute("LOCK TABLE geo.b IN ACCESS SHARE MODE")
+                migration = asyncio.create_task(schema.migrate())
+                while not other.execute(waiting).fetchall():
+                    assert not migration.done(), migration.result()
+                    await asyncio.sleep(0.01)
+                assert _owners(other) == {"a": "graticule_owner", "b": "graticule_worker"}
+            assert not (await migration).notices
+        assert _owners(other) == {"a": "graticule_owner", "b": "graticule_owner"}
+
+
+async def test_live_tables_that_are_in_use_are_taken_over_by_the_next_migration(
+    database: TestDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deploy, "WAIT_A_MOMENT", "SET LOCAL lock_timeout = '100ms'")
+    monkeypatch.setattr(deploy, "MAX_TRIES", 1)
+    with psycopg.connect(database.url(), autocommit=True) as other:
+        _make_live_tables(other, "a", "b", "c")
+        async with database_schema(database.url()) as schema, asyncio.timeout(60):
+            with other.transaction():
+                other.execute("LOCK TABLE geo.a, geo.c IN ACCESS SHARE MODE")
+                report = await schema.migrate()
+            assert report.current
+            assert [notice for notice in report.notices if "still belong to the workers: 2, such as geo.a" in notice]
+            assert _owners(other) == {"a": "graticule_worker", "b": "graticule_owner", "c": "graticule_worker"}
+            assert not (await schema.migrate()).notices
+        assert set(_owners(other).values()) == {"graticule_owner"}
+
+
+def _make_live_tables(connection: psycopg.Connection[TupleRow], *names: LiteralString) -> None:
+    """Make tables as releases did in which workers owned what is live."""
+    for name in names:
+        connection.execute(f"CREATE TABLE geo.{name} (fid int PRIMARY KEY)".encode())
+        connection.execute(f"COMMENT ON TABLE geo.{name} IS 'Made by job job-1: roads.'".encode())
+        connection.execute(f"ALTER TABLE geo.{name} OWNER TO graticule_worker".encode())
+    connection.execute("COMMENT ON SCHEMA serving IS 'of another release'")
+
+
+def _owners(connection: psycopg.Connection[TupleRow]) -> dict[str, str]:
+    owners = (
+        "SELECT relname::text, pg_get_userbyid(relowner)::text FROM pg_class"
+        " WHERE relnamespace = 'geo'::regnamespace AND relkind = 'r'"
+    )
+    return dict(connection.execute(owners).fetchall())
+
+
 async def test_status_tells_an_empty_database_from_a_deployed_one(empty_databases: list[TestDatabase]) -> None:
     async with database_schema(empty_databases[0].url()) as schema:
         status = await schema.status()
