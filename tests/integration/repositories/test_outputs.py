@@ -280,6 +280,17 @@ async def test_a_table_that_was_changed_is_told_apart_by_its_rows(outputs: TestD
         assert fault() == "it is not there"
 
 
+def test_rows_of_a_table_whose_hash_nobody_recorded_are_not_read(outputs: TestDatabase) -> None:
+    """A worker may still own such a table, and could hang a function on it while the owner of the schema reads."""
+    with psycopg.connect(outputs.url()) as admin:
+        admin.execute(f"DROP TABLE IF EXISTS geo.{TABLE}".encode())
+        admin.execute(f"CREATE TABLE geo.{TABLE} (without_number int)".encode())
+        admin.execute(f"COMMENT ON TABLE geo.{TABLE} IS 'Made by job {CURRENT}: by an older release.'".encode())
+        query: LiteralString = "SELECT dagapp.fault_of_table(%s, %s, %s)"
+        assert admin.execute(query, [CURRENT, TABLE, 2**20]).fetchone() == (None,)
+        admin.rollback()
+
+
 RUNS_AS = """
     CREATE FUNCTION geo.runs_as(anything anyelement) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
     BEGIN RAISE EXCEPTION 'it ran as %', current_user; END $$
