@@ -288,6 +288,9 @@ DECLARE
     part record;
 BEGIN
     PERFORM dagapp.require_outputs(of_job, 'table', ARRAY[wanted]);
+    IF to_regclass(format('geo.%I', staged_as)) IS NULL THEN  -- another attempt has put it in its place: that one stays
+        PERFORM dagapp.refuse_output(of_job, 'table', wanted, 'it has staged no table');
+    END IF;
     EXECUTE format('DROP TABLE IF EXISTS geo.%I, geo.%I', wanted, 'tiles_' || md5(wanted));  -- from here on, readers wait
     FOR part IN
         SELECT staged.relname AS name, parts.final

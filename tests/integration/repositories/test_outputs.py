@@ -253,6 +253,16 @@ async def test_a_job_whose_id_is_longer_than_a_name_can_be_loads_a_table(
     assert worker.execute(left).fetchone() == (0,)
 
 
+async def test_a_live_table_stays_when_nothing_is_staged_in_its_place(
+    pool: Database, worker: psycopg.Connection[Any]
+) -> None:
+    await _load(pool, CURRENT, TABLE)
+    with pytest.raises(psycopg.DatabaseError, match="it has staged no table"):
+        worker.execute("SELECT dagapp.promote_table(%s, %s)", [CURRENT, TABLE])
+    worker.rollback()
+    assert worker.execute(f"SELECT count(*) FROM geo.{TABLE}".encode()).fetchone() == (0,)
+
+
 async def test_a_table_that_was_changed_is_told_apart_by_its_rows(outputs: TestDatabase, pool: Database) -> None:
     await _load(pool, CURRENT, TABLE)
 
