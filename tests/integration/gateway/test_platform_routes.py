@@ -56,7 +56,7 @@ async def test_staff_name_the_platform_for_which_they_submit(front: Front) -> No
     answer = await front.ask("operator", "POST", "/api/platform/submit", json={**FLAT})
     assert "platform_id" in problem_of(answer, 422, "invalid_input")["detail"]
     receipt = await front.submitted("operator", platform_id="ddh")
-    assert set(receipt) == RECEIPT | {"job_id"}
+    assert set(receipt) == RECEIPT | {"job_id", "warnings"}
     (job_id,) = front.execute("SELECT job_id FROM dagapp.dag_jobs")[0]
     assert receipt["job_id"] == job_id
 
