@@ -848,6 +848,9 @@ export interface components {
             revoked_at?: string | null;
             approved_revision?: number | null;
             first_approved_at?: string | null;
+            endorsed_revision?: number | null;
+            endorsed_by?: string | null;
+            endorsed_at?: string | null;
             /** @default queued */
             processing_state: components["schemas"]["ProcessingState"];
             processing_started_at?: string | null;
@@ -973,7 +976,7 @@ export interface components {
             created_at: string;
         };
         /** @enum {string} */
-        EventType: "job_created" | "job_started" | "job_completed" | "job_failed" | "job_cancelled" | "job_resumed" | "job_reclaimed" | "node_ready" | "node_dispatched" | "node_running" | "node_progress" | "node_completed" | "node_failed" | "node_retry" | "node_skipped" | "node_waiting_for_worker" | "checkpoint_saved" | "result_ignored" | "callback_sent" | "callback_failed" | "command_executed" | "asset_created" | "asset_version_added" | "asset_version_overwritten" | "asset_version_reprocessed" | "asset_version_deleted" | "asset_processing_started" | "asset_processing_completed" | "asset_processing_failed" | "asset_approved" | "asset_rejected" | "asset_revoked" | "asset_clearance_changed" | "asset_unpublished" | "asset_revived" | "asset_version_retried" | "asset_url_mode_changed" | "asset_metadata_changed" | "asset_export_completed" | "asset_export_failed" | "asset_reversal_completed" | "asset_reversal_failed" | "asset_unpublish_completed" | "asset_unpublish_failed";
+        EventType: "job_created" | "job_started" | "job_completed" | "job_failed" | "job_cancelled" | "job_resumed" | "job_reclaimed" | "node_ready" | "node_dispatched" | "node_running" | "node_progress" | "node_completed" | "node_failed" | "node_retry" | "node_skipped" | "node_waiting_for_worker" | "checkpoint_saved" | "result_ignored" | "callback_sent" | "callback_failed" | "command_executed" | "asset_created" | "asset_version_added" | "asset_version_overwritten" | "asset_version_reprocessed" | "asset_version_deleted" | "asset_processing_started" | "asset_processing_completed" | "asset_processing_failed" | "asset_approved" | "asset_rejected" | "asset_endorsed" | "asset_revoked" | "asset_clearance_changed" | "asset_unpublished" | "asset_revived" | "asset_version_retried" | "asset_url_mode_changed" | "asset_metadata_changed" | "asset_export_completed" | "asset_export_failed" | "asset_reversal_completed" | "asset_reversal_failed" | "asset_unpublish_completed" | "asset_unpublish_failed";
         FieldError: {
             loc: (string | number)[];
             message: string;
@@ -1528,6 +1531,8 @@ export interface components {
             source_containers?: string[] | null;
             /** @default true */
             is_active: boolean;
+            /** @default false */
+            four_eyes: boolean;
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */
@@ -3437,7 +3442,7 @@ export const copyStateValues: ReadonlyArray<FlattenedDeepRequired<components>["s
 export const dataTypeValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["DataType"]> = ["raster", "vector"];
 export const decisionStateValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["DecisionState"]> = ["approved", "rejected", "revoked"];
 export const deedValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["Deed"]> = ["submit", "read", "inspect", "review", "remove", "operate", "administer", "report"];
-export const eventTypeValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["EventType"]> = ["job_created", "job_started", "job_completed", "job_failed", "job_cancelled", "job_resumed", "job_reclaimed", "node_ready", "node_dispatched", "node_running", "node_progress", "node_completed", "node_failed", "node_retry", "node_skipped", "node_waiting_for_worker", "checkpoint_saved", "result_ignored", "callback_sent", "callback_failed", "command_executed", "asset_created", "asset_version_added", "asset_version_overwritten", "asset_version_reprocessed", "asset_version_deleted", "asset_processing_started", "asset_processing_completed", "asset_processing_failed", "asset_approved", "asset_rejected", "asset_revoked", "asset_clearance_changed", "asset_unpublished", "asset_revived", "asset_version_retried", "asset_url_mode_changed", "asset_metadata_changed", "asset_export_completed", "asset_export_failed", "asset_reversal_completed", "asset_reversal_failed", "asset_unpublish_completed", "asset_unpublish_failed"];
+export const eventTypeValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["EventType"]> = ["job_created", "job_started", "job_completed", "job_failed", "job_cancelled", "job_resumed", "job_reclaimed", "node_ready", "node_dispatched", "node_running", "node_progress", "node_completed", "node_failed", "node_retry", "node_skipped", "node_waiting_for_worker", "checkpoint_saved", "result_ignored", "callback_sent", "callback_failed", "command_executed", "asset_created", "asset_version_added", "asset_version_overwritten", "asset_version_reprocessed", "asset_version_deleted", "asset_processing_started", "asset_processing_completed", "asset_processing_failed", "asset_approved", "asset_rejected", "asset_endorsed", "asset_revoked", "asset_clearance_changed", "asset_unpublished", "asset_revived", "asset_version_retried", "asset_url_mode_changed", "asset_metadata_changed", "asset_export_completed", "asset_export_failed", "asset_reversal_completed", "asset_reversal_failed", "asset_unpublish_completed", "asset_unpublish_failed"];
 export const inputTypeValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["InputType"]> = ["string", "integer", "number", "boolean", "array", "object"];
 export const installationHealthStatusValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["InstallationHealth"]["status"]> = ["healthy", "unhealthy"];
 export const jobPurposeValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["JobPurpose"]> = ["process", "export", "reversal", "unpublish"];

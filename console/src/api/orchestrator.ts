@@ -816,7 +816,7 @@ export interface components {
             created_at: string;
         };
         /** @enum {string} */
-        EventType: "job_created" | "job_started" | "job_completed" | "job_failed" | "job_cancelled" | "job_resumed" | "job_reclaimed" | "node_ready" | "node_dispatched" | "node_running" | "node_progress" | "node_completed" | "node_failed" | "node_retry" | "node_skipped" | "node_waiting_for_worker" | "checkpoint_saved" | "result_ignored" | "callback_sent" | "callback_failed" | "command_executed" | "asset_created" | "asset_version_added" | "asset_version_overwritten" | "asset_version_reprocessed" | "asset_version_deleted" | "asset_processing_started" | "asset_processing_completed" | "asset_processing_failed" | "asset_approved" | "asset_rejected" | "asset_revoked" | "asset_clearance_changed" | "asset_unpublished" | "asset_revived" | "asset_version_retried" | "asset_url_mode_changed" | "asset_metadata_changed" | "asset_export_completed" | "asset_export_failed" | "asset_reversal_completed" | "asset_reversal_failed" | "asset_unpublish_completed" | "asset_unpublish_failed";
+        EventType: "job_created" | "job_started" | "job_completed" | "job_failed" | "job_cancelled" | "job_resumed" | "job_reclaimed" | "node_ready" | "node_dispatched" | "node_running" | "node_progress" | "node_completed" | "node_failed" | "node_retry" | "node_skipped" | "node_waiting_for_worker" | "checkpoint_saved" | "result_ignored" | "callback_sent" | "callback_failed" | "command_executed" | "asset_created" | "asset_version_added" | "asset_version_overwritten" | "asset_version_reprocessed" | "asset_version_deleted" | "asset_processing_started" | "asset_processing_completed" | "asset_processing_failed" | "asset_approved" | "asset_rejected" | "asset_endorsed" | "asset_revoked" | "asset_clearance_changed" | "asset_unpublished" | "asset_revived" | "asset_version_retried" | "asset_url_mode_changed" | "asset_metadata_changed" | "asset_export_completed" | "asset_export_failed" | "asset_reversal_completed" | "asset_reversal_failed" | "asset_unpublish_completed" | "asset_unpublish_failed";
         FailedVersion: {
             asset_id: string;
             platform_id: string;
@@ -1031,6 +1031,8 @@ export interface components {
             optional_refs?: string[];
             version_ref: string;
             source_containers?: string[] | null;
+            /** @default false */
+            four_eyes: boolean;
         };
         NodeDetail: {
             job_id: string;
@@ -1222,6 +1224,8 @@ export interface components {
             source_containers?: string[] | null;
             /** @default true */
             is_active: boolean;
+            /** @default false */
+            four_eyes: boolean;
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */
@@ -1235,6 +1239,7 @@ export interface components {
             version_ref?: string | null;
             source_containers?: string[] | null;
             is_active?: boolean | null;
+            four_eyes?: boolean | null;
         };
         Problem: {
             file: string;
@@ -2662,7 +2667,7 @@ export const approvalStateValues: ReadonlyArray<FlattenedDeepRequired<components
 export const clearanceStateValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["ClearanceState"]> = ["uncleared", "ouo", "public"];
 export const clientRoleValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["ClientRole"]> = ["submitter", "reviewer", "operator", "admin", "worker"];
 export const dataTypeValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["DataType"]> = ["raster", "vector"];
-export const eventTypeValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["EventType"]> = ["job_created", "job_started", "job_completed", "job_failed", "job_cancelled", "job_resumed", "job_reclaimed", "node_ready", "node_dispatched", "node_running", "node_progress", "node_completed", "node_failed", "node_retry", "node_skipped", "node_waiting_for_worker", "checkpoint_saved", "result_ignored", "callback_sent", "callback_failed", "command_executed", "asset_created", "asset_version_added", "asset_version_overwritten", "asset_version_reprocessed", "asset_version_deleted", "asset_processing_started", "asset_processing_completed", "asset_processing_failed", "asset_approved", "asset_rejected", "asset_revoked", "asset_clearance_changed", "asset_unpublished", "asset_revived", "asset_version_retried", "asset_url_mode_changed", "asset_metadata_changed", "asset_export_completed", "asset_export_failed", "asset_reversal_completed", "asset_reversal_failed", "asset_unpublish_completed", "asset_unpublish_failed"];
+export const eventTypeValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["EventType"]> = ["job_created", "job_started", "job_completed", "job_failed", "job_cancelled", "job_resumed", "job_reclaimed", "node_ready", "node_dispatched", "node_running", "node_progress", "node_completed", "node_failed", "node_retry", "node_skipped", "node_waiting_for_worker", "checkpoint_saved", "result_ignored", "callback_sent", "callback_failed", "command_executed", "asset_created", "asset_version_added", "asset_version_overwritten", "asset_version_reprocessed", "asset_version_deleted", "asset_processing_started", "asset_processing_completed", "asset_processing_failed", "asset_approved", "asset_rejected", "asset_endorsed", "asset_revoked", "asset_clearance_changed", "asset_unpublished", "asset_revived", "asset_version_retried", "asset_url_mode_changed", "asset_metadata_changed", "asset_export_completed", "asset_export_failed", "asset_reversal_completed", "asset_reversal_failed", "asset_unpublish_completed", "asset_unpublish_failed"];
 export const graphFormatValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["GraphFormat"]> = ["json", "mermaid"];
 export const inputTypeValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["InputType"]> = ["string", "integer", "number", "boolean", "array", "object"];
 export const jobPurposeValues: ReadonlyArray<FlattenedDeepRequired<components>["schemas"]["JobPurpose"]> = ["process", "export", "reversal", "unpublish"];

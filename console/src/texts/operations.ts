@@ -116,6 +116,8 @@ export const operations = {
     versionHint: 'The partner’s field that carries the version label.',
     sources: 'Sources',
     sourcesHint: 'Where its files may lie, separated by commas: a container, or container/prefix/. Empty: bronze/ID/.',
+    fourEyes: 'Four eyes',
+    fourEyesHint: 'Nobody approves what they submitted, and two reviewers approve what the public is to see.',
     sourcesChangeHint: 'Where its files may lie, separated by commas: a container, or container/prefix/.',
     state: 'State',
     since: 'Since',

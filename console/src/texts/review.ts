@@ -171,9 +171,10 @@ export const review = {
   decided: {
     approved: 'Approved. It is in service.',
     rejected: 'Rejected. The partner is told why.',
-    pending_review: 'It waits for a decision again.',
+    pending_review: 'It still waits for a decision.',
     failed: 'Processing failed, so there is nothing to decide.',
   },
+  firstApproval: (reviewer: string) => `${reviewer} has approved it for the public; another reviewer must, too.`,
   nextIs: (name: string) => `Next: ${name}`,
   noneLeft: 'Nothing else waits.',
   standing: {

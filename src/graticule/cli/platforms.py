@@ -21,6 +21,14 @@ Source = typer.Option(
     help="A container, or container/prefix/, in which its files may lie; may be repeated.",
     show_default=False,
 )
+FourEyes = Annotated[
+    bool | None,
+    typer.Option(
+        "--four-eyes/--no-four-eyes",
+        help="Nobody approves what they submitted, and two reviewers approve what the public is to see.",
+        show_default=False,
+    ),
+]
 VersionRef = typer.Option("--version-ref", help="The partner's field that carries the version.")
 
 
@@ -74,6 +82,7 @@ def add(
     optional_refs: Annotated[list[str] | None, OptionalRef] = None,
     sources: Annotated[list[str] | None, Source] = None,
     description: Annotated[str | None, typer.Option(help="What it is.")] = None,
+    four_eyes: FourEyes = None,
     server: ServerAddress = None,
     as_json: AsJson = False,
 ) -> None:
@@ -95,6 +104,7 @@ def add(
         optional_refs=optional_refs or [],
         source_containers=sources or None,
         description=description,
+        four_eyes=bool(four_eyes),
     )
     _finish(ask(server, wanted), as_json)
 
@@ -112,6 +122,7 @@ def change(
     active: Annotated[
         bool | None, typer.Option("--active/--inactive", help="Whether it takes new submissions.")
     ] = None,
+    four_eyes: FourEyes = None,
     server: ServerAddress = None,
     as_json: AsJson = False,
 ) -> None:
@@ -127,6 +138,7 @@ def change(
         version_ref=version_ref,
         source_containers=sources or None,
         is_active=active,
+        four_eyes=four_eyes,
     )
     if not wanted.body:
         raise InvalidInput("Nothing is to be changed.", hint="`graticule platform change --help` lists what can be.")

@@ -25,4 +25,5 @@ class Refusal(StrEnum):
     JOB_SUPERSEDED = "job_superseded"  # what a failed job would do is not what was decided since
     REVISION_CHANGED = "revision_changed"  # the reviewer looked at another revision than the one that stands there
     REVISION_REQUIRED = "revision_required"  # there are several, and the decision names none
+    SECOND_PERSON_REQUIRED = "second_person_required"  # the platform wants four eyes, and these are the same two
     STALE_VERSION = "stale_version"  # someone else changed the asset meanwhile

@@ -100,6 +100,11 @@ class AssetVersionRepository(Repository[AssetVersion]):
         seen = {"revision": version.revision, "output_hash": version.output_hash}
         return await self._one("approve_version", {**_key(version), **seen, "actor": actor, "now": now})
 
+    async def endorse(self, version: AssetVersion, actor: str, now: datetime) -> AssetVersion | None:
+        """Keep that the first of two reviewers approved a version, if it still has this revision and these outputs."""
+        seen = {"revision": version.revision, "output_hash": version.output_hash}
+        return await self._one("endorse_version", {**_key(version), **seen, "actor": actor, "now": now})
+
     async def fault_of_table(self, version: AssetVersion, most_bytes: int) -> str | None:
         """Return what is wrong with the newest table of a version; the rows of a larger one are not looked at."""
         named = {"job_id": version.current_job_id, "table_name": version.table_name, "most_bytes": most_bytes}

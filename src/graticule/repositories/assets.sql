@@ -30,6 +30,14 @@ WHERE asset_id = %(asset_id)s AND version_ordinal = %(version_ordinal)s AND dele
   AND revision = %(revision)s AND output_hash IS NOT DISTINCT FROM %(output_hash)s
 RETURNING *;
 
+-- name: endorse_version
+UPDATE dagapp.asset_versions
+SET endorsed_revision = revision, endorsed_by = %(actor)s, endorsed_at = %(now)s, updated_at = %(now)s
+WHERE asset_id = %(asset_id)s AND version_ordinal = %(version_ordinal)s AND deleted_at IS NULL
+  AND approval_state = 'pending_review' AND processing_state = 'completed'
+  AND revision = %(revision)s AND output_hash IS NOT DISTINCT FROM %(output_hash)s
+RETURNING *;
+
 -- name: fault_of_table
 SELECT dagapp.fault_of_table(%(job_id)s, %(table_name)s, %(most_bytes)s) AS fault;
 

@@ -66,6 +66,48 @@ DROP TRIGGER IF EXISTS keep_first_times ON dagapp.geospatial_assets;
 CREATE TRIGGER keep_first_times BEFORE UPDATE OF cleared_at, made_public_at ON dagapp.geospatial_assets
     FOR EACH ROW EXECUTE FUNCTION dagapp.keep_first_times();
 
+-- Four eyes, where the platform wants them: nobody approves what they submitted, and nobody alone makes public what they
+-- alone have approved.
+CREATE OR REPLACE FUNCTION dagapp.check_submitter() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (
+        SELECT FROM dagapp.platform_requests AS request JOIN dagapp.platforms USING (platform_id)
+        WHERE request.request_id = NEW.last_request_id AND request.submitted_by = NEW.reviewer AND platforms.four_eyes
+    ) THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'check_violation',
+            MESSAGE = format('%s submitted the revision, and the platform wants another person to approve it.', NEW.reviewer);
+    END IF;
+    RETURN NEW;
+END $$;
+
+DROP TRIGGER IF EXISTS check_submitter ON dagapp.asset_versions;
+CREATE TRIGGER check_submitter BEFORE UPDATE OF approval_state ON dagapp.asset_versions FOR EACH ROW
+    WHEN (NEW.approval_state = 'approved' AND OLD.approval_state <> 'approved')
+    EXECUTE FUNCTION dagapp.check_submitter();
+
+CREATE OR REPLACE FUNCTION dagapp.check_second_reviewer() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (
+        SELECT FROM dagapp.asset_versions AS version JOIN dagapp.platforms ON platforms.platform_id = NEW.platform_id
+        WHERE version.asset_id = NEW.asset_id AND version.version_ordinal = NEW.latest_approved_version_ordinal
+          AND platforms.four_eyes AND version.reviewer = NEW.clearance_changed_by
+          AND (version.endorsed_revision = version.approved_revision
+               AND version.endorsed_by <> NEW.clearance_changed_by) IS NOT TRUE
+    ) THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'check_violation',
+            MESSAGE = format('Nobody but %s has approved the version, and the platform wants two reviewers before the'
+                             ' public sees it.', NEW.clearance_changed_by);
+    END IF;
+    RETURN NEW;
+END $$;
+
+DROP TRIGGER IF EXISTS check_second_reviewer ON dagapp.geospatial_assets;
+CREATE TRIGGER check_second_reviewer BEFORE UPDATE OF clearance_state ON dagapp.geospatial_assets FOR EACH ROW
+    WHEN (NEW.clearance_state = 'public' AND OLD.clearance_state <> 'public')
+    EXECUTE FUNCTION dagapp.check_second_reviewer();
+
 -- Older releases counted each job of a version, also those that export it. The history has one event for each that
 -- processes it.
 DO $$

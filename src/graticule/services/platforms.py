@@ -26,6 +26,7 @@ from graticule.services.submission_checks import check_source_admitted
 from graticule.storage.options import StorageOptions
 from graticule.storage.paths import check_partner_blob
 
+FOUR_EYES: Final = "Nobody approves what they submitted, and two reviewers approve what the public is to see."
 IDENTITY: Final = ("required_refs", "version_ref")  # what datasets and versions are told apart by
 
 DisplayName = Annotated[
@@ -72,6 +73,7 @@ class NewPlatform(Asked):
         None,
         description="Where its files may lie: `container` or `container/prefix/`; by default `bronze/<platform_id>/`.",
     )
+    four_eyes: bool = Field(False, description=FOUR_EYES)
 
     @model_validator(mode="after")
     def _names_are_told_apart(self) -> Self:
@@ -92,6 +94,7 @@ class PlatformChange(Asked):
     version_ref: RefName | None = Field(None, description="Only while the platform has no assets.")
     source_containers: SourceContainers | None = None
     is_active: bool | None = Field(None, description="An inactive platform takes no new submissions.")
+    four_eyes: bool | None = Field(None, description=FOUR_EYES)
 
 
 @dataclass(frozen=True, slots=True)

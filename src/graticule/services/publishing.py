@@ -37,10 +37,8 @@ class PublishingJobs:
 
         That is the latest version, with `all_versions` each one in service, and the one that was named.
         """
-        reached = change.in_service if change.asset.url_mode is UrlMode.ALL_VERSIONS else change.in_service[-1:]
-        ordinals = {version.version_ordinal for version in (*reached, *([named] if named else []))}
         job_id = None
-        for version in [each for each in change.in_service if each.version_ordinal in ordinals]:
+        for version in list_for_public(change, named):
             if not await self._is_published(change, version):
                 job_id = await self._export(change, version, now)
         return job_id
@@ -120,6 +118,13 @@ class CopyRenewal:
             await AssetRepository(connection).lock(asset_id)
             change = await loaded(connection, asset_id, OURSELVES)
             return await self._publishing.renew(change, self._database.now())
+
+
+def list_for_public(change: AssetUnderChange, named: AssetVersion | None = None) -> list[AssetVersion]:
+    """Return the versions in service that the addresses of an asset reach, and the one that was named."""
+    reached = change.in_service if change.asset.url_mode is UrlMode.ALL_VERSIONS else change.in_service[-1:]
+    ordinals = {version.version_ordinal for version in (*reached, *([named] if named else []))}
+    return [version for version in change.in_service if version.version_ordinal in ordinals]
 
 
 async def _in_service(change: AssetUnderChange, version: AssetVersion) -> AssetVersion:

@@ -26,14 +26,15 @@ from graticule.core.refusals import Refusal
 from graticule.core.states import CLEARANCE, ApprovalState, ClearanceState, ProcessingState
 from graticule.repositories.assets import AssetVersionRepository
 from graticule.repositories.database import Database
-from graticule.services import layer_catalog
+from graticule.services import four_eyes, layer_catalog
 from graticule.services.asset_changes import AFTER_FAILURE, UNDER_WAY, AssetUnderChange, changing
-from graticule.services.publishing import PublishingJobs
+from graticule.services.publishing import PublishingJobs, list_for_public
 from graticule.services.review_effects import Standing, describe_effects
 from graticule.services.reviewed_files import ReviewedFiles
 from graticule.services.reviewed_revisions import RevisionAtIssue, resolve_named_revision
 
 MAX_BYTES_HASHED: Final = 128 * 1024 * 1024  # of a table while a reviewer waits; the export looks at every one
+HALF_APPROVED: Final = "The public sees it once another reviewer has approved it, too; until then it stays in review."
 NO_LONGER_PUBLIC: Final = "The asset was public: its external copies are removed, and public addresses stop to work."
 
 
@@ -67,8 +68,11 @@ class ReviewService:
                 return await self._clear(change, asked, version)
             await _require_intact_table(change, version)
             now = self._database.now()
+            if await _needs_another_reviewer(change, asked, version):
+                return await _endorse(change, asked, version, now)
             before, cleared = change.asset.clearance_state, _cleared(change, asked.clearance_level, caller, now)
             version = change.written(await AssetVersionRepository(change.connection).approve(version, caller.name, now))
+            await _require_second_person(change, asked.clearance_level, version)
             await change.change_asset(now, **cleared.changes, latest_approved_version_ordinal=_latest(change))
             await change.tell(
                 EventType.ASSET_APPROVED,
@@ -178,6 +182,7 @@ class ReviewService:
                 return _answer(change, changed=False)
             now = self._database.now()
             await change.change_asset(now, url_mode=asked.url_mode)
+            await _require_second_person(change, change.asset.clearance_state)
             await change.tell(EventType.ASSET_URL_MODE_CHANGED, now, before=before, url_mode=asked.url_mode)
             is_public = change.asset.clearance_state is ClearanceState.PUBLIC
             return _answer(change, job_id=await self._publishing.publish(change, now) if is_public else None)
@@ -218,6 +223,7 @@ class ReviewService:
             job_id = await self._follow_clearance(change, before, version, now)
             return _answer(change, version, changed=job_id is not None, job_id=job_id)
         cleared = _cleared(change, level, change.caller, now)
+        await _require_second_person(change, level, version)
         await change.change_asset(now, **cleared.changes)
         await change.tell(
             EventType.ASSET_CLEARANCE_CHANGED,
@@ -266,6 +272,38 @@ async def _choose_for_approval(change: AssetUnderChange, asked: Approval) -> tup
     _require_reviewable(change, version)
     at_issue.require(change, asked)
     return asked, version
+
+
+async def _needs_another_reviewer(change: AssetUnderChange, asked: Approval, version: AssetVersion) -> bool:
+    """Whether this approval is the first of two that the platform wants before the public sees a version."""
+    if not await four_eyes.applies(change):
+        return False
+    await four_eyes.require_other_than_submitter(change, version)
+    return asked.clearance_level is ClearanceState.PUBLIC and not four_eyes.is_endorsed(change, version)
+
+
+async def _endorse(change: AssetUnderChange, asked: Approval, version: AssetVersion, now: datetime) -> AssetChange:
+    version = change.written(await AssetVersionRepository(change.connection).endorse(version, change.caller.name, now))
+    await change.change_asset(now)
+    await change.tell(
+        EventType.ASSET_ENDORSED,
+        now,
+        version.version_ordinal,
+        revision=version.revision,
+        reviewer_named=_other_reviewer(asked, change.caller),
+        note=asked.note,
+    )
+    return _answer(change, version, warning=HALF_APPROVED)
+
+
+async def _require_second_person(
+    change: AssetUnderChange, level: ClearanceState, named: AssetVersion | None = None
+) -> None:
+    """Refuse that one person alone lets the public see a version, where the platform wants two."""
+    if level is ClearanceState.PUBLIC and await four_eyes.applies(change):
+        if named is not None:
+            await four_eyes.require_other_than_submitter(change, named)
+        four_eyes.require_two_reviewers(change, list_for_public(change, named))
 
 
 async def _require_served(change: AssetUnderChange, asked: Decision, version: AssetVersion) -> RevisionAtIssue:

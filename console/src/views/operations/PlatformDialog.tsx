@@ -5,7 +5,7 @@ import type { Platform } from '../../api/model'
 import { operations } from '../../texts/operations'
 import { Dialog } from '../../ui/Dialog'
 import { Field } from '../../ui/Field'
-import { changeOf, formOf, newPlatform, type PlatformForm } from './platformForm'
+import { changeOf, formOf, newPlatform, type LineName, type PlatformForm } from './platformForm'
 
 const texts = operations.platforms
 const ID_MAX = 50
@@ -21,7 +21,7 @@ interface Props {
 
 export function PlatformDialog({ platform, onDone, onClose }: Props) {
   const [form, setForm] = useState<PlatformForm>(() => formOf(platform))
-  const line = (name: keyof PlatformForm, more: Omit<LineProps, 'value' | 'onChange'>) => (
+  const line = (name: LineName, more: Omit<LineProps, 'value' | 'onChange'>) => (
     <Line {...more} value={form[name]} onChange={(value) => setForm({ ...form, [name]: value })} />
   )
 
@@ -49,6 +49,17 @@ export function PlatformDialog({ platform, onDone, onClose }: Props) {
         hint: platform ? texts.sourcesChangeHint : texts.sourcesHint,
         isOptional: !platform,
       })}
+      <label className="field">
+        <span>
+          <input
+            type="checkbox"
+            checked={form.fourEyes}
+            onChange={(event) => setForm({ ...form, fourEyes: event.target.checked })}
+          />{' '}
+          {texts.fourEyes}
+        </span>
+        <span className="field-hint">{texts.fourEyesHint}</span>
+      </label>
     </Dialog>
   )
 }

@@ -14,7 +14,11 @@ export interface PlatformForm {
   optional: string
   version: string
   sources: string
+  fourEyes: boolean
 }
+
+/** What is written in a line. */
+export type LineName = Exclude<keyof PlatformForm, 'fourEyes'>
 
 export function formOf(platform: Platform | null): PlatformForm {
   return {
@@ -25,6 +29,7 @@ export function formOf(platform: Platform | null): PlatformForm {
     optional: platform?.optional_refs?.join(', ') ?? '',
     version: platform?.version_ref ?? '',
     sources: platform?.source_containers?.join(', ') ?? '',
+    fourEyes: platform?.four_eyes ?? false,
   }
 }
 
@@ -50,13 +55,14 @@ export function newPlatform(form: PlatformForm): NewPlatform {
     optional_refs: namesIn(form.optional),
     version_ref: form.version.trim(),
     ...(form.sources.trim() && { source_containers: placesIn(form.sources) }),
+    four_eyes: form.fourEyes,
   }
 }
 
 /** Only what is different: the registry refuses to touch what identifies datasets once there are some. */
 export function changeOf(platform: Platform, form: PlatformForm): PlatformChange {
   const before = formOf(platform)
-  const isNew = (name: keyof PlatformForm) => form[name].trim() !== before[name]
+  const isNew = (name: LineName) => form[name].trim() !== before[name]
   return {
     ...(isNew('name') && { display_name: form.name.trim() }),
     ...(isNew('description') && { description: form.description.trim() }),
@@ -64,5 +70,6 @@ export function changeOf(platform: Platform, form: PlatformForm): PlatformChange
     ...(isNew('optional') && { optional_refs: namesIn(form.optional) }),
     ...(isNew('version') && { version_ref: form.version.trim() }),
     ...(isNew('sources') && { source_containers: placesIn(form.sources) }),
+    ...(form.fourEyes !== before.fourEyes && { four_eyes: form.fourEyes }),
   }
 }

@@ -86,6 +86,7 @@ function Standing({ under, isNews }: { under: UnderReview; isNews: boolean }) {
           [texts.facts.clearance, clearance],
           [texts.facts.requested, status?.clearance_requested && <StateBadge state={status.clearance_requested} />],
           [texts.facts.waiting, <Time at={version.processing_completed_at} />],
+          [texts.facts.reviewer, isEndorsed(version) && texts.firstApproval(version.endorsed_by ?? '')],
         ]}
       />
     )
@@ -103,6 +104,11 @@ function Standing({ under, isNews }: { under: UnderReview; isNews: boolean }) {
       <KeyValues items={[[texts.facts.clearance, clearance], ...decision.filter(([, value]) => value)]} />
     </>
   )
+}
+
+/** Whether the first of two reviewers has approved the revision that waits. */
+function isEndorsed({ endorsed_revision, revision }: UnderReview['version']) {
+  return endorsed_revision != null && endorsed_revision === revision
 }
 
 function standing(version: UnderReview['version']): string {

@@ -20,7 +20,8 @@ test('names are separated by commas or spaces', () => {
 })
 
 test('a platform is added as it is written', () => {
-  const form = { id: ' demo ', name: ' Demo ', description: ' ', required: 'a, b', optional: '', version: ' v ', sources: ' ' }
+  const empty = formOf(null)
+  const form = { ...empty, id: ' demo ', name: ' Demo ', description: ' ', required: 'a, b', version: ' v ', sources: ' ' }
   assert.deepEqual(newPlatform(form), {
     platform_id: 'demo',
     display_name: 'Demo',
@@ -28,10 +29,11 @@ test('a platform is added as it is written', () => {
     required_refs: ['a', 'b'],
     optional_refs: [],
     version_ref: 'v',
+    four_eyes: false,
   })
   const sources = { source_containers: ['bronze/a b/', 'demo'] }
   assert.deepEqual(newPlatform({ ...form, sources: ' bronze/a b/ , demo,' }), { ...newPlatform(form), ...sources })
-  assert.deepEqual(new Set(Object.values(formOf(null))), new Set(['']))
+  assert.deepEqual(new Set(Object.values(formOf(null))), new Set(['', false]))
 })
 
 test('only what is different is changed', () => {
@@ -43,6 +45,7 @@ test('only what is different is changed', () => {
   assert.deepEqual(changeOf(platform, { ...form, optional: 'edition' }), { optional_refs: ['edition'] })
   assert.deepEqual(changeOf(platform, { ...form, version: 'edition' }), { version_ref: 'edition' })
   assert.deepEqual(changeOf(platform, { ...form, sources: 'demo' }), { source_containers: ['demo'] })
+  assert.deepEqual(changeOf(platform, { ...form, fourEyes: true }), { four_eyes: true })
 })
 
 test('a description can be taken away', () => {

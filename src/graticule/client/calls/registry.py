@@ -41,6 +41,7 @@ def add_platform(
     optional_refs: Sequence[str] = (),
     source_containers: Sequence[str] | None = None,
     description: str | None = None,
+    four_eyes: bool = False,
 ) -> Call[Platform]:
     """Add a partner system; the very same again changes nothing."""
     body = {
@@ -51,6 +52,7 @@ def add_platform(
         "optional_refs": list(optional_refs),
         "version_ref": version_ref,
         **({} if source_containers is None else {"source_containers": list(source_containers)}),
+        **({"four_eyes": True} if four_eyes else {}),
     }
     return change("POST", Platform, "/api/v1/platforms", body)
 
@@ -65,6 +67,7 @@ def change_platform(
     version_ref: str | None = None,
     source_containers: Sequence[str] | None = None,
     is_active: bool | None = None,
+    four_eyes: bool | None = None,
 ) -> Call[Platform]:
     """Change a partner system; what is None stays as it is."""
     wanted = {
@@ -75,6 +78,7 @@ def change_platform(
         "version_ref": version_ref,
         "source_containers": None if source_containers is None else list(source_containers),
         "is_active": is_active,
+        "four_eyes": four_eyes,
     }
     body = {name: value for name, value in wanted.items() if value is not None}
     return change("PATCH", Platform, PLATFORM, body, platform_id=platform_id)

@@ -121,6 +121,10 @@ class Platform(Row):
         description="Where its files may lie: `container` or `container/prefix/`; null is `bronze/<platform_id>/`.",
     )
     is_active: bool = True
+    four_eyes: bool = Field(
+        False,
+        description="Nobody approves what they submitted, and two reviewers approve what the public is to see.",
+    )
     created_at: CreatedAt
     updated_at: CreatedAt
 
@@ -243,6 +247,7 @@ class AssetVersion(Reviewable, Row):
             Check("failed_is_derived", "approval_state::text <> 'failed'"),
             Check("approved_has_revision", "approval_state <> 'approved' OR approved_revision IS NOT NULL"),
             Check("approved_was_made", "approved_revision <= revision"),
+            Check("endorsed_has_reviewer", "(endorsed_revision IS NULL) = (endorsed_by IS NULL)"),
             Check("rejected_has_reason", "approval_state <> 'rejected' OR rejection_reason IS NOT NULL"),
             Check("revoked_is_rejected", "revoked_at IS NULL OR approval_state = 'rejected'"),
             Check("bbox_has_corners", "bbox IS NULL OR (cardinality(bbox) = 4 AND bbox[2] <= bbox[4])"),
@@ -316,6 +321,11 @@ class AssetVersion(Reviewable, Row):
     revoked_at: Timestamp | None = Field(None, description="When an approved version was taken out of service.")
     approved_revision: int | None = Field(None, description="The revision in service; null when none is.")
     first_approved_at: Timestamp | None = Field(None, description="When it came into service first; never cleared.")
+    endorsed_revision: int | None = Field(
+        None, description="The revision that the first of two reviewers approved for the public."
+    )
+    endorsed_by: Name | None = None
+    endorsed_at: Timestamp | None = None
     processing_state: ProcessingState = ProcessingState.QUEUED
     processing_started_at: Timestamp | None = None
     processing_completed_at: Timestamp | None = None
