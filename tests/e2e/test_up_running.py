@@ -156,6 +156,12 @@ def test_no_secret_is_printed_or_logged(used: Up) -> None:
     assert shown_in(used.output + used.errors, used.home) == []
 
 
+def test_no_secret_is_in_any_row(used: Up) -> None:
+    ((rows,),) = used.query("SELECT schema_to_xml('dagapp', true, false, '')::text")
+    assert KEPT in rows
+    assert shown_in(rows, used.home) == []
+
+
 def test_no_secret_is_in_any_command_line(used: Up) -> None:
     everyone = used.everyone()
     assert len(everyone) > 9  # itself, its four children and the database's processes

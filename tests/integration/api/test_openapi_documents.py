@@ -94,6 +94,13 @@ async def test_the_gateway_takes_no_field_that_it_does_not_declare() -> None:
     }
 
 
+async def test_no_page_of_a_list_has_more_than_500_items(app: FastAPI) -> None:
+    parameters = [each for op in operations(await document_of(app)).values() for each in op.get("parameters", [])]
+    limits = [each["schema"]["maximum"] for each in parameters if each["name"] == "limit"]
+    assert len(limits) > 5
+    assert max(limits) == 500
+
+
 async def test_every_error_is_documented_as_the_problem_document_that_it_is(app: FastAPI) -> None:
     for (path, _), operation in operations(await document_of(app)).items():
         for status, response in operation["responses"].items():

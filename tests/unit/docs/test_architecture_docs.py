@@ -12,6 +12,7 @@ from graticule.core.table import DatabaseRole
 from graticule.dag import compile as compiler
 from graticule.dag import inputs
 from graticule.dag.compiling import drafts, yaml_source
+from graticule.dag.state import Policy
 from graticule.gateway.submissions import MOST_IN_A_BATCH
 from graticule.http.callers import MOST_BYTES_OF_STRANGERS
 from graticule.http.connections import MIN_BODY_RATE
@@ -118,6 +119,7 @@ def test_the_limits_are_those_of_the_code() -> None:
         f"{yaml_source.MAX_CHARACTERS:,} characters, {compiler.MAX_NODES:,} nodes, "
         f"{drafts.MAX_CHILDREN:,} children of a fan-out"
     )
+    assert Policy().max_children == drafts.MAX_CHILDREN
     assert told["an output of a handler"] == f"{outcome.MAX_OUTPUT_BYTES // mebibyte} MiB"
     assert told["what a child process prints"] == f"{process_output.MAX_BYTES_PER_TASK // 1024} KiB for each task"
     assert told["a name or path of a file"] == f"{LONGEST_PATH} characters"

@@ -6,10 +6,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+import rasterio
 from fastapi import FastAPI
 from tests.integration.serve.tiles.served_rasters import IGNORED, client, cog, fetched, mosaic
 
 from graticule.serve.tiles.app import create_tiles
+from graticule.serve.tiles.gdal import GDAL_ENVIRONMENT, open_geotiff
 from graticule.storage.local import LocalStorage
 
 pytestmark = [pytest.mark.filterwarnings(rule) for rule in IGNORED]
@@ -59,6 +61,13 @@ async def assert_unavailable(app: FastAPI, root: Path, path: str, log: pytest.Lo
 async def test_a_file_that_is_gone(own: FastAPI, root: Path, caplog: pytest.LogCaptureFixture) -> None:
     (root / cog(KIND)).unlink()
     await assert_unavailable(own, root, cog(KIND), caplog)
+
+
+def test_what_lies_beside_a_file_is_not_read(root: Path) -> None:
+    path = root / cog(KIND)
+    shutil.copy(path, f"{path}.msk")
+    with rasterio.Env(**GDAL_ENVIRONMENT), open_geotiff(str(path)) as dataset:
+        assert dataset.files == [str(path)]
 
 
 async def test_a_file_that_leads_to_another(own: FastAPI, root: Path, caplog: pytest.LogCaptureFixture) -> None:
