@@ -162,6 +162,12 @@ def test_no_secret_is_in_any_row(used: Up) -> None:
     assert shown_in(rows, used.home) == []
 
 
+def test_no_secret_is_in_any_metric(used: Up) -> None:
+    metrics = "".join(used.get("/metrics", used.ports[process]).text for process in PROCESSES)
+    assert "graticule_http_requests_total" in metrics
+    assert shown_in(metrics, used.home) == []
+
+
 def test_no_secret_is_in_any_command_line(used: Up) -> None:
     everyone = used.everyone()
     assert len(everyone) > 9  # itself, its four children and the database's processes

@@ -211,6 +211,16 @@ def test_no_process_may_make_temporary_tables(ask: psycopg.Connection[TupleRow])
         assert answer == (False,)
 
 
+def test_no_process_writes_large_objects(ask: psycopg.Connection[TupleRow]) -> None:
+    writers = ask.execute(
+        "SELECT role, oid::regprocedure::text FROM pg_proc, unnest(%s::text[]) AS role"
+        " WHERE pronamespace = 'pg_catalog'::regnamespace AND has_function_privilege(role, oid, 'EXECUTE')"
+        "   AND proname ~ '^(lo_|lowrite)' AND proname !~ 'close|get|lseek|tell'",
+        [list(OTHERS)],
+    ).fetchall()
+    assert writers == []
+
+
 @pytest.mark.parametrize("role", WRITERS)
 def test_who_writes_the_catalogue_has_what_that_needs_also_after_it_has_made_a_partition(
     deployed: TestDatabase, role: DatabaseRole
