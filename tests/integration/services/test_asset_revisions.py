@@ -62,6 +62,13 @@ async def test_an_overwrite_keeps_what_is_in_service_until_the_new_revision_is_a
     assert await in_service(desk, asset_id) == cog(0, 2)
 
 
+async def test_an_overwrite_awaits_a_decision_although_the_content_is_the_same(desk: Desk) -> None:
+    asset_id = await desk.approved()
+    await desk.process(await desk.submit(overwrite=True), "a")
+    assert approval(await desk.version(asset_id)) == (PENDING, 1)
+    assert await in_service(desk, asset_id) == cog(0, 1)
+
+
 async def test_a_superseded_revision_is_logged_as_it_was(desk: Desk) -> None:
     asset_id = await desk.exported()
     before = await desk.version(asset_id)

@@ -107,7 +107,7 @@ def test_the_limits_are_those_of_the_code() -> None:
     assert told["the priority of a partner's submission"] == (
         f"`GRATICULE_PARTNER_MAX_PRIORITY`: {settings.partner_max_priority}"
     )
-    assert f"up to {reviews.MAX_BYTES_HASHED // mebibyte} MB,\nhas other rows" in SECURITY
+    assert f"up to {reviews.MAX_BYTES_HASHED // mebibyte} MB, has other rows" in SECURITY
     assert f"up to {reviewed_files.MAX_BYTES_HASHED // mebibyte} MB has another SHA-256" in SECURITY
     assert f"at most {reviewed_files.CHECK_SECONDS:g} seconds" in SECURITY
     assert told["wrong credentials of an address"] == f"{FAILURES_PER_MINUTE} a minute"
