@@ -160,6 +160,7 @@ def test_no_secret_is_in_any_row(used: Up) -> None:
     ((rows,),) = used.query("SELECT schema_to_xml('dagapp', true, false, '')::text")
     assert KEPT in rows
     assert shown_in(rows, used.home) == []
+    assert "whsec_" not in rows  # how the secrets for signing callbacks begin
 
 
 def test_no_secret_is_in_any_metric(used: Up) -> None:

@@ -173,6 +173,16 @@ async def test_two_thousand_slow_clients_leave_others_served(
                 assert 'graticule_http_connections_dropped_total{reason="shed"}' in (await client.get("/metrics")).text
 
 
+async def test_the_client_that_has_waited_longest_makes_room() -> None:
+    async with serving("max_connections=2") as child:
+        with clients(child.port, HALF_A_HEAD, 1) as (first,), clients(child.port, HALF_A_HEAD, 1) as (second,):
+            async with caller(child.port) as client:
+                assert (await client.get("/hello")).status_code == 200
+            assert await said_by_server(first) == b""
+            second.sendall(b"\r\n\r\n")
+            assert second.recv(100).startswith(b"HTTP/1.1 ")
+
+
 async def test_clients_that_do_not_read_make_room_for_others() -> None:
     async with serving("max_connections=16") as child:
         with clients(child.port, ENDLESS, 40):
