@@ -17,14 +17,14 @@ from graticule.cli.local_database import Announce, DatabaseUrls, local_database
 from graticule.cli.running import RunningInstallation, noted
 from graticule.cli.settings import absolute_home
 from graticule.cli.supervisor import GRACE_SECONDS, Child, start_log
-from graticule.config import HttpAddress, Settings
+from graticule.config import HttpAddress, Settings, StorageKind
 from graticule.core.audience import Audience
 from graticule.core.errors import ConfigurationError, Unavailable
 from graticule.embedded.files import write_atomically
 from graticule.embedded.location import prepare_home
 from graticule.embedded.ports import is_free
 from graticule.embedded.server_user import ServerUser
-from graticule.storage.privacy import close_to_others
+from graticule.storage.privacy import make_private, write_privately
 
 READY_WITHIN_SECONDS = 60.0
 PROBE_EVERY_SECONDS = 0.1
@@ -87,9 +87,11 @@ async def run_installation(
     layout = _Layout(port, workers, serve=can_serve)
     check_ports(port, layout.names)
     home = prepare_home(absolute_home(settings), ServerUser.choose())
-    close_to_others(settings.storage_folder)
     key = admin_key(settings, home)
     async with local_database(settings, home, announce) as urls:
+        if settings.storage is StorageKind.LOCAL:
+            make_private(settings.storage_folder)
+            write_privately(settings.storage_folder)
         running = Installation(
             gateway=_address(host, port),
             orchestrator=_address(host, port + 1),

@@ -10,6 +10,13 @@ _OTHERS: Final = 0o077
 _STRANGERS: Final = 0o007  # all who are not of the group
 
 
+def make_private(root: Path) -> None:
+    """Make a folder that only its owner can enter; close one that is there already."""
+    with suppress(OSError):  # it is there, or cannot be made: whoever writes to it says why
+        root.mkdir(mode=0o700)
+    close_to_others(root)
+
+
 def close_to_others(root: Path) -> None:
     """Let nobody but its owner into a folder, whatever the modes of what is in it.
 
