@@ -42,8 +42,8 @@ class Disks(Collector):
         if not lacking:
             return CheckResult(ok=True, detail=detail)
         full = ", ".join(f"{self._folders[name]} has {free[name] // MIB} MiB free" for name in lacking)
-        needed = f"GRATICULE_MIN_FREE_MB asks for {self._min_free // MIB}"
-        return CheckResult(ok=False, detail=detail, reason=f"{full}; {needed}.")
+        fix = f"Free at least {self._min_free // MIB} MiB there, or lower GRATICULE_MIN_FREE_MB."
+        return CheckResult(ok=False, detail=detail, reason=f"{full}. {fix}")
 
     async def refresh(self) -> None:
         """Measure for the metric; a network disk that does not answer has none."""
