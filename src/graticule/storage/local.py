@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, Self, TypeVar
 from uuid import uuid4
 
-from graticule.core.errors import ConfigurationError, Unavailable
+from graticule.core.errors import ConfigurationError, NotFound, Unavailable
 from graticule.storage.conditions import Condition
 from graticule.storage.options import StorageOptions
 from graticule.storage.paths import (
@@ -143,7 +143,11 @@ class LocalStorage:
 
     async def exists(self, path: str) -> bool:
         """Tell whether the blob is there."""
-        return await asyncio.to_thread(self._file(path).is_file)
+        try:
+            file = self._file(path)
+        except NotFound:
+            return False
+        return await asyncio.to_thread(file.is_file)
 
     async def stat(self, path: str) -> BlobInfo:
         """Tell what is known of a blob."""
