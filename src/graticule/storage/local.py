@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, Self, TypeVar
 from uuid import uuid4
 
-from graticule.core.errors import ConfigurationError, NotFound, Unavailable
+from graticule.core.errors import ConfigurationError, InvalidInput, NotFound, Unavailable
 from graticule.storage.conditions import Condition
 from graticule.storage.options import StorageOptions
 from graticule.storage.paths import (
@@ -209,12 +209,17 @@ class LocalStorage:
 
     def _below(self, parts: tuple[str, ...], *, is_folder: bool = False) -> Path:
         """Find a file or folder; a link counts as what it leads to."""
-        file, end = below(self._root, parts), "/" if is_folder else ""
-        if self.options.sources is not None:
-            check_admitted(f"{'/'.join(parts)}{end}", self.options)
-            inside = file.relative_to(os.path.realpath(self._root)).as_posix()
-            if not self.options.admits(f"{inside}{end}"):
-                raise missing_blob("/".join(parts))
+        if self.options.sources is None:
+            return below(self._root, parts)
+        end = "/" if is_folder else ""
+        check_admitted(f"{'/'.join(parts)}{end}", self.options)
+        try:
+            file = below(self._root, parts)
+        except InvalidInput as error:  # a link out of its container tells a partner nothing of what is outside
+            raise missing_blob("/".join(parts)) from error
+        inside = file.relative_to(os.path.realpath(self._root)).as_posix()
+        if not self.options.admits(f"{inside}{end}"):
+            raise missing_blob("/".join(parts))
         return file
 
     async def _next(self, opened: BinaryIO, path: str) -> bytes:

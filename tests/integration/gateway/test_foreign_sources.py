@@ -19,6 +19,11 @@ TRICKS = (
     *("ddh", "ddh/link.zip", "ddh/links/secret.zip", "ddh/loop.zip", "ddh/dangling.zip", "ddh/roads", "ddh/pipe"),
     *("https://host/secret.zip", "/vsicurl/https://host/a.zip", "vsizip/arcgis/secret.zip", "ddh/europe.zip/a.shp"),
 )
+LINKS = (
+    *("ddh/link.zip", "ddh/links/secret.zip", "ddh/links/none.zip", "ddh/dangling.zip", "ddh/loop.zip"),
+    *("ddh/loops/secret.zip", "ddh/outside/hosts", "ddh/outside/none", "ddh/hosts"),
+    *("ddh/container/secret.zip", "ddh/container/none.zip"),
+)
 
 
 @pytest.fixture
@@ -31,6 +36,10 @@ def storage(settings: Settings) -> Path:
     (own / "links").symlink_to("../arcgis")
     (own / "loop.zip").symlink_to("loop.zip")
     (own / "dangling.zip").symlink_to("../arcgis/none.zip")
+    (own / "loops").symlink_to("loops")
+    (own / "outside").symlink_to("/etc")
+    (own / "hosts").symlink_to("/etc/hosts")
+    (own / "container").symlink_to("../../other")
     return storage
 
 
@@ -87,7 +96,7 @@ async def test_no_detour_leads_to_it(
 
 async def test_a_file_that_a_link_leads_to_is_indistinguishable_from_none(front: Front, storage: Path) -> None:
     missing = await refused(front, file_name=MISSING)
-    for name in ("ddh/link.zip", "ddh/links/secret.zip", "ddh/links/none.zip", "ddh/dangling.zip", "ddh/loop.zip"):
+    for name in LINKS:
         assert await refused(front, file_name=name) == missing, name
 
 

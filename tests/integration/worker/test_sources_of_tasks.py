@@ -27,6 +27,35 @@ FOREIGN = (
     {"container_name": "bronze", "blob_name": "ddh/none-{file}"},
     {"container_name": "bronze", "blob_name": "none/{file}"},
     {"container_name": "none", "blob_name": "{file}"},
+    {"container_name": "bronze", "blob_name": "ddh2/{file}"},  # whose partner's id begins as this one's
+    {"container_name": "bronze", "blob_name": "dd/{file}"},
+    {"container_name": "bronze", "blob_name": "ddh/loop-{file}"},
+    {"container_name": "bronze", "blob_name": "ddh/loops/{file}"},
+    {"container_name": "bronze", "blob_name": "ddh/outside-{file}"},
+    {"container_name": "bronze", "blob_name": "ddh/outside/{file}"},
+    {"container_name": "bronze", "blob_name": "ddh/outside/none-{file}"},
+    {"container_name": "bronze", "blob_name": "ddh/%2e%2e/arcgis/{file}"},
+    {"container_name": "bronze", "blob_name": "ddh/..%2farcgis/{file}"},
+    {"container_name": "bronze", "blob_name": "ddh/%252e%252e/arcgis/{file}"},
+    {"container_name": "bronze", "blob_name": "arcgis/{file}?x"},
+    {"container_name": "bronze", "blob_name": "vsizip/arcgis/{file}"},
+    {"container_name": "bronze", "blob_name": "ddh/{file}/inside"},
+    {"container_name": "bronze", "blob_name": "GTIFF_DIR:1:arcgis/{file}"},
+    {"container_name": "bronze/arcgis", "blob_name": "{file}"},
+)
+# Names that are none: they are refused by how they are written, before anything is looked for.
+MALFORMED = (
+    {"container_name": "bronze", "blob_name": "ddh/../arcgis/{file}"},
+    {"container_name": "bronze", "blob_name": "ddh/../../../outside/{file}"},
+    {"container_name": "bronze", "blob_name": "./arcgis/{file}"},
+    {"container_name": "bronze", "blob_name": "/arcgis/{file}"},
+    {"container_name": "bronze", "blob_name": "ddh//{file}"},
+    {"container_name": "bronze", "blob_name": "ddh\\..\\arcgis\\{file}"},
+    {"container_name": "bronze", "blob_name": "arcgis/{file}\n"},
+    {"container_name": "bronze", "blob_name": "/vsicurl/https://host/{file}"},
+    {"container_name": "..", "blob_name": "bronze/arcgis/{file}"},
+    {"container_name": "/vsicurl/https://host", "blob_name": "{file}"},
+    {"container_name": "/vsizip/bronze", "blob_name": "arcgis/{file}"},
 )
 OTHER_FORMS = ("bronze/arcgis/dem.tif", "{storage}/bronze/arcgis/dem.tif", "https://host/dem.tif")
 
@@ -43,12 +72,17 @@ async def storage(connection: Connection, board: Board, tmp_path: Path) -> Path:
     )
     assert asset.platform_id == "ddh"
     storage = tmp_path / "storage"
-    for platform in ("ddh", "arcgis"):
-        put_source(storage, f"bronze/{platform}/plain.geojson", POINTS.encode())
-        make_raster(storage / "bronze" / platform / "dem.tif", "dem", width=64, height=64)
+    for folder in ("bronze/ddh", "bronze/arcgis", "bronze/ddh2", "bronze/dd", "../outside"):
+        put_source(storage, f"{folder}/plain.geojson", POINTS.encode())
+        make_raster(storage / folder / "dem.tif", "dem", width=64, height=64)
     for file in ("dem.tif", "plain.geojson"):
         (storage / "bronze" / "ddh" / f"link-{file}").symlink_to(f"../arcgis/{file}")
-    (storage / "bronze" / "ddh" / "links").symlink_to("../arcgis")
+        (storage / "bronze" / "ddh" / f"loop-{file}").symlink_to(f"loop-{file}")
+        (storage / "bronze" / "ddh" / f"outside-{file}").symlink_to(f"../../../outside/{file}")
+    own = storage / "bronze" / "ddh"
+    (own / "links").symlink_to("../arcgis")
+    (own / "loops").symlink_to("loops")
+    (own / "outside").symlink_to("../../../outside")
     return storage
 
 
@@ -71,6 +105,19 @@ async def test_the_files_of_its_partner_are_read_and_no_others(
         path = f"{given['container_name']}/{given['blob_name']}"
         said.add((refused.error_message or "").replace(path, "PATH"))
     assert len(said) == 1, "a file of another partner is refused in the words of a missing one"
+
+
+async def test_a_malformed_name_is_refused_in_the_same_words_whatever_is_there(
+    board: Board, storage: Path, worker: FastAPI
+) -> None:
+    for form in MALFORMED:
+        said = set()
+        for file in ("dem.tif", "none.tif"):
+            refused = await board.run("raster.validate", **named(form, file))
+            assert (refused.status, refused.retryable) == (ResultStatus.FAILED, False), form
+            said.add((refused.error_message or "").replace(file, "FILE"))
+        assert len(said) == 1, form
+        assert "does not lead into the storage" in said.pop()
 
 
 async def test_no_other_form_of_a_source_leads_out(board: Board, storage: Path, worker: FastAPI) -> None:
