@@ -9,7 +9,7 @@ from graticule.core.permissions import RESERVED
 ISSUER_PREFIX: Final = "oidc:"  # no client's id has a colon
 MAX_NAME_LENGTH: Final = 128
 
-_CLIENT_ID: Final = re.compile(r"[a-z][a-z0-9-]{1,62}")
+_LIKE_CLIENT_ID: Final = re.compile(r"[^\W\d_][\w-]{1,62}")  # in any script: some have letters that look like ours
 _INVISIBLE: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _LOOK_ALIKES: Final = frozenset({"LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "CHEROKEE"})
 
@@ -17,20 +17,25 @@ _LOOK_ALIKES: Final = frozenset({"LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "CHER
 def name_from_issuer(given: str) -> str:
     """Return the name to record for a caller of an issuer, or raise `ValueError` for one that would mislead.
 
-    A name that could be the id of a client is qualified: `oidc:rev1` is not the client `rev1`.
+    A name that could be the id of a client is qualified: `oidc:rev1` is not the client `rev1`. No name is changed
+    otherwise: two of the issuer's names would become one.
     """
-    name = unicodedata.normalize("NFKC", given)
-    if not 0 < len(name) <= MAX_NAME_LENGTH:
+    if not 0 < len(given) <= MAX_NAME_LENGTH:
         raise ValueError(f"a name that is empty or longer than {MAX_NAME_LENGTH} characters")
+    name = unicodedata.normalize("NFKC", given)
+    if name != given:
+        raise ValueError("a name with characters that stand for others")
+    if name != " ".join(name.split()):
+        raise ValueError("a name with spaces that cannot be seen")
     if any(unicodedata.category(char) in _INVISIBLE for char in name):
         raise ValueError("a name with characters that cannot be seen")
     if len(_scripts(name) & _LOOK_ALIKES) > 1:
         raise ValueError("a name that mixes letters of scripts that look alike")
-    plain = name.strip().casefold()
+    plain = name.casefold()
     if plain in RESERVED:
         raise ValueError("a name under which only we act")
-    is_ambiguous = _CLIENT_ID.fullmatch(plain) is not None or plain.startswith(ISSUER_PREFIX)
-    return f"{ISSUER_PREFIX}{name.strip()}" if is_ambiguous else name
+    is_ambiguous = _LIKE_CLIENT_ID.fullmatch(name) is not None or plain.startswith(ISSUER_PREFIX)
+    return f"{ISSUER_PREFIX}{name}" if is_ambiguous else name
 
 
 def _scripts(name: str) -> set[str]:

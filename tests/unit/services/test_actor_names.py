@@ -15,8 +15,9 @@ from graticule.services.actor_names import name_from_issuer
         ("5f0c1d1e-8c1a-4b7e", "5f0c1d1e-8c1a-4b7e"),
         ("rev1", "oidc:rev1"),
         ("Rev1", "oidc:Rev1"),
-        (" rev1 ", "oidc:rev1"),
-        ("ｒｅｖ１", "oidc:rev1"),  # noqa: RUF001
+        ("REV-1", "oidc:REV-1"),
+        ("арех", "oidc:арех"),  # noqa: RUF001 - all of it Cyrillic, and not the client apex
+        ("Анна", "oidc:Анна"),
         ("oidc:rev1", "oidc:oidc:rev1"),
         ("OIDC:rev1", "oidc:OIDC:rev1"),
     ],
@@ -38,6 +39,14 @@ def test_a_name_that_could_be_a_clients_is_qualified(given: str, recorded: str) 
         "adm\u03b9n",  # a Greek iota
         "ＡＤＭＩＮ",  # noqa: RUF001
         " Worker ",
+        "Worker",
+        " rev1 ",
+        "rev1\u00a0",
+        "Ada  Lovelace",
+        "Ada\u2003Lovelace",
+        "ｒｅｖ１",  # noqa: RUF001
+        "Zoe\u0308",  # in two characters what others write in one
+        "ﬁona",
         "",
         "a" * 129,
         "\ufdfa" * 20,  # one character that is written as eighteen
