@@ -78,6 +78,7 @@ def made_cog(ctx: ProcessContext, params: CreateCog) -> JsonValue:
     grid = plan.rendering.grid
     return {
         "blob_path": final,
+        "staged_path": staged,  # until a step registers it, or for good where none does
         "blob_prefix": prefix,
         "files": [name],
         "size_bytes": made.size,
