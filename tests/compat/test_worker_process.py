@@ -11,8 +11,10 @@ from tests.integration.api.running import RunningApi
 from tests.integration.handlers.raster.desk import Desk
 
 from graticule.core.ids import JobId
+from graticule.core.table import DatabaseRole
 
 DOCUMENTS = Path(__file__).with_name("documents")
+NOTE = "silver/earlier/note.txt"
 QUEUES = "functionapp-tasks,container-tasks"
 SCENE = {"container_name": "bronze", "blob_name": "scene.tif"}
 
@@ -21,7 +23,8 @@ async def load(api: RunningApi, name: str, text: str) -> None:
     """Load a workflow as an operator does."""
     (api.home / "workflows" / f"{name}.yaml").write_text(text)
     answer = await api.client.post("/api/v1/workflows/reload")
-    assert (answer.status_code, answer.json()["problems"]) == (200, []), answer.text
+    assert answer.status_code == 200
+    assert [problem for problem in answer.json()["problems"] if problem["severity"] == "error"] == []
 
 
 async def run(api: RunningApi, workflow_id: str, **inputs: Any) -> dict[str, Any]:
@@ -90,3 +93,45 @@ async def test_a_cog_that_is_registered_is_where_its_output_says(
 def assert_is_cog(desk: Desk, path: str) -> None:
     with rasterio.open(desk.file(path)) as cog:
         assert (cog.count, cog.tags(ns="IMAGE_STRUCTURE")["LAYOUT"]) == (3, "COG")
+
+
+EARLIER = f"""workflow_id: earlier
+inputs: {{number: {{type: integer, required: true}}, text: {{type: string, required: true}}}}
+nodes:
+  start: {{type: start, next: report}}
+  report:
+    handler: earlier_report
+    queue: functionapp-tasks
+    params: {{number: "{{{{ inputs.number }}}}", text: "{{{{ inputs.text }}}}"}}
+    next: count
+  count: {{handler: earlier_count, queue: container-tasks, params: {{path: "{NOTE}"}}, next: end}}
+  end: {{type: end}}
+"""
+FAILING = f"""workflow_id: failing
+nodes:
+  start: {{type: start, next: fail}}
+  fail:
+    handler: earlier_failure
+    queue: functionapp-tasks
+    params: {{path: "{NOTE}"}}
+    retry: {{max_attempts: 0}}
+    next: end
+  end: {{type: end}}
+"""
+
+
+async def test_handlers_in_the_earlier_spelling_run(api: RunningApi, desk: Desk, database: TestDatabase) -> None:
+    await load(api, "earlier", EARLIER)
+    await load(api, "failing", FAILING)
+    with worker_process(api, database, queues=QUEUES, handlers="tests.compat.earlier_handlers") as worker:
+        job = await run(api, "earlier", number=41, text="grüße")
+        failed = await run(api, "failing")
+    assert (job["status"], job["error_message"]) == ("completed", None)
+    assert job["result"] == {"characters": 5, "text": "grüße"}
+    report = job["nodes"]["report"]
+    ids = {"task_id": f"{job['job_id']}_report_0", "job_id": job["job_id"], "node_id": "report"}
+    assert report["output"] == {"login": DatabaseRole.WORKER, "answer": 42, **ids}
+    assert desk.file(NOTE).read_text() == "grüße"
+    assert "a report is written" in worker.output
+    assert failed["status"] == "failed"
+    assert f"no CRS in {NOTE}" in failed["error_message"]
