@@ -37,7 +37,7 @@ nodes:
 
 @asynccontextmanager
 async def orchestrator(database: TestDatabase, home: Path) -> AsyncIterator[httpx.AsyncClient]:
-    """Run an orchestrator with a folder of its own, and return a client once it is a member."""
+    """Run an orchestrator with a folder of its own, and return a client."""
     settings = Settings(home=home, workflows=str(home / "workflows"), admin_key=SecretStr(KEY), **ONLY_NOTIFIED)
     app = create_api(settings, database.url(DatabaseRole.ORCHESTRATOR), parts=[engine_running])
     async with running_client(app) as client:
@@ -46,12 +46,13 @@ async def orchestrator(database: TestDatabase, home: Path) -> AsyncIterator[http
 
 
 async def until_version(client: httpx.AsyncClient, version: str) -> dict[str, Any]:
-    """Wait until an instance runs a version of the workflow, and return what it says of it."""
+    """Wait until an instance runs a version that was announced, and return what it says of it."""
     async with asyncio.timeout(20):
         while True:
             answer = await client.get("/api/v1/workflows/shared")
-            if answer.status_code == 200 and answer.json()["version"] == version:
-                return dict(answer.json())
+            found: dict[str, Any] = answer.json()
+            if answer.status_code == 200 and found["version"] == version and found["announced_by"]:
+                return found
             await asyncio.sleep(0.02)
 
 
