@@ -53,6 +53,8 @@ class WorkflowSharing:
     async def reload(self, actor: str) -> WorkflowLibrary:
         """Read the files of this instance again and announce what changed; nothing changes without the database."""
         async with self._turn:
+            if self._is_first:  # what the reload supersedes is known as old to those who start with it later
+                await self._share(self._workflows.own, None)
             own = await self._workflows.read_files()
             before = _hashes(self._workflows.own)
             changed = frozenset(name for name, content in _hashes(own).items() if before.get(name) != content)

@@ -138,6 +138,21 @@ async def test_an_instance_that_restarts_with_old_files_rolls_nothing_back(membe
     assert (first.version(), second.version()) == ("2", "2")
 
 
+async def test_a_reload_before_an_instance_has_announced_its_files_is_not_rolled_back(
+    pool: Database, session: None, tmp_path: Path
+) -> None:
+    first, second = (Member(pool, tmp_path / name, name) for name in ("first", "second"))
+    for member in (first, second):
+        member.write()
+        member.start()
+    first.write(version=2)
+    await first.sharing.reload("ann")
+    await first.join()
+    await second.join()
+    await first.sharing.share()
+    assert (first.version(), second.version()) == ("2", "2")
+
+
 async def test_a_reload_leaves_what_changed_elsewhere(members: tuple[Member, Member]) -> None:
     first, second = members
     second.write(version=2)
