@@ -3,7 +3,9 @@
 The worker reports in the earlier shape, without a lease. The handlers and the catalog are the real ones.
 """
 
+import os
 import shutil
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -72,8 +74,42 @@ async def _check_catalogued(family: EarlierWorker, result: dict[str, Any]) -> No
     assert path in family.desk.blobs("silver/direct/")
 
 
-async def test_a_task_is_tried_as_often_as_the_example_says(family: EarlierWorker) -> None:
-    """Five attempts after the first, with the delay of the document."""
+LARGE_BYTES = 101 * 2**20  # above the 100 MB of the documents
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+@pytest.mark.parametrize(
+    ("name", "light", "heavy"),
+    [
+        ("conditional_routing", "process_light", "process_heavy"),
+        ("raster_processing", "process_fa", "process_docker"),
+    ],
+)
+async def test_the_size_of_the_file_decides_the_branch_and_its_queue(
+    family: EarlierWorker, name: str, light: str, heavy: str, *, is_large: bool
+) -> None:
+    if is_large:
+        os.truncate(family.desk.file("bronze/scene.tif"), LARGE_BYTES)  # zeros behind the image, which nothing reads
+    body = {"workflow_id": f"family_{name}", "inputs": SCENE}
+    job = await family.finish(JobId((await family.api.client.post("/api/v1/jobs", json=body)).json()["job_id"]))
+    assert (job["status"], job["error_message"]) == ("completed", None)
+    listed = (await family.api.get(f"/api/v1/jobs/{job['job_id']}/nodes"))["items"]
+    nodes = {node["node_id"]: node for node in listed}
+    taken, other = (heavy, light) if is_large else (light, heavy)
+    assert (nodes[taken]["status"], nodes[other]["status"]) == ("completed", "skipped")
+    assert nodes[taken]["queue"] == ("container-tasks" if is_large else "functionapp-tasks")
+
+
+TOLERANCE_SECONDS = 1.0  # from the time at which an attempt is due to its dispatch, on a machine that is busy
+
+
+@pytest.mark.parametrize("is_jittered", [True, False])
+async def test_a_task_is_tried_as_often_and_as_soon_as_the_example_says(
+    family: EarlierWorker, *, is_jittered: bool
+) -> None:
+    """Five attempts after the first, each up to one second after a failure, or exactly one without jitter."""
+    if not is_jittered:
+        await write_exact_retry(family)
     body = {"workflow_id": "family_retry", "inputs": {"source": "bronze/scene.tif"}}
     job_id = JobId((await family.api.client.post("/api/v1/jobs", json=body)).json()["job_id"])
     for attempt in range(6):
@@ -84,3 +120,30 @@ async def test_a_task_is_tried_as_often_as_the_example_says(family: EarlierWorke
         assert answer.json() == {"accepted": True, "task": "done"}
     await family.api.ended(job_id)
     assert (await family.api.get(f"/api/v1/jobs/{job_id}"))["status"] == "failed"
+    waits = await waits_between_attempts(family, job_id)
+    assert len(waits) == 5
+    for promised, waited in waits:
+        assert 0 <= promised <= 1 if is_jittered else promised == 1
+        assert promised <= waited < promised + TOLERANCE_SECONDS
+
+
+async def write_exact_retry(family: EarlierWorker) -> None:
+    """Have the example wait for as long as it says, as its page advises."""
+    exact = (DOCUMENTS / "retry.yaml").read_text().replace("delay_seconds: 1", "delay_seconds: 1, jitter: false")
+    (family.api.home / "workflows" / "retry.yaml").write_text(exact)
+    assert (await family.api.client.post("/api/v1/workflows/reload")).json()["problems"] == []
+
+
+async def waits_between_attempts(family: EarlierWorker, job_id: JobId) -> list[tuple[float, float]]:
+    """Return how long each retry was to wait, and how long it was from the failure to the next dispatch."""
+    events = (await family.api.get(f"/api/v1/jobs/{job_id}/events"))["items"]
+    retries = [event for event in events if event["event_type"] == "node_retry"]
+    dispatched = [event for event in events if event["event_type"] == "node_dispatched"][1:]
+    return [
+        (retry["data"]["delay_seconds"], (moment(dispatch) - moment(retry)).total_seconds())
+        for retry, dispatch in zip(retries, dispatched, strict=True)
+    ]
+
+
+def moment(event: dict[str, Any]) -> datetime:
+    return datetime.fromisoformat(event["created_at"])
