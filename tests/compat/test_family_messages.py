@@ -273,3 +273,32 @@ def test_an_environment_is_understood_as_it_stands(name: str, expected: dict[str
     assert {setting: shown[setting] for setting in expected} == expected
     told = " ".join(result.err.split())
     assert [note for note in notes if note not in told] == []
+
+
+EMPTY = ("MANAGED_IDENTITY_CLIENT_ID", "SERVICE_BUS_CONNECTION_STRING")
+FAMILY = {name for document in ("orchestrator", "worker", "queues") for name in environment(document)} | {*EMPTY}
+
+
+@pytest.mark.parametrize("names", [[name] for name in sorted(FAMILY)] + [sorted(FAMILY)], ids=",".join)
+def test_an_empty_variable_means_that_it_is_unset(names: list[str]) -> None:
+    """Templates of deployments leave them so."""
+    shown, unset = [run("config", variables=variables) for variables in (dict.fromkeys(names, ""), {})]
+    assert shown == unset
+    assert json.loads(shown.out)["transport"] == "postgres"
+
+
+def test_an_identity_beside_an_empty_one_is_used_for_all() -> None:
+    identity = "a533cb80-0000-4000-8000-000000000000"
+    variables = {
+        "USE_MANAGED_IDENTITY": "true",
+        "DB_ADMIN_MANAGED_IDENTITY_CLIENT_ID": identity,
+        "SERVICE_BUS_NAMESPACE": "family",
+        **dict.fromkeys(EMPTY, ""),
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        settings = Settings()
+    assert (settings.identity_client_id, settings.database_client_id) == (identity, identity)
+    assert settings.service_bus_connection_string is None, "the namespace is reached with the identity"
+    assert settings.transport is Transport.SERVICEBUS
