@@ -133,9 +133,14 @@ SELECT 'callbacks_oldest_seconds', '{}', coalesce(extract(epoch FROM now() - sin
 UNION ALL
 SELECT 'outputs_damaged', ARRAY[label], (
     SELECT count(*) FROM (
+        -- Each is looked up by its key: a join with the view may read all versions for each of them.
         SELECT FROM dagapp.output_checks AS checked
-        JOIN serving.outputs AS served USING (asset_id, version_ordinal, audience, revision)
-        WHERE faults <> '[]' AND checked.audience::text = label LIMIT %(most_damaged)s
+        WHERE faults <> '[]' AND checked.audience::text = label AND (
+            SELECT true FROM serving.outputs AS served
+            WHERE served.asset_id = checked.asset_id AND served.version_ordinal = checked.version_ordinal
+              AND served.audience = checked.audience AND served.revision = checked.revision
+        )
+        LIMIT %(most_damaged)s
     ) AS bounded
 ) FROM unnest(ARRAY['internal', 'external']) AS label
 UNION ALL

@@ -7,14 +7,17 @@ from typing import Any, cast
 from uuid import UUID
 
 import pytest
+from tests.conftest import TestDatabase
 from tests.integration.repositories import rows
 
-from graticule.core.ids import AssetId, PlatformId
+from graticule.core.ids import AssetId, OwnerId, PlatformId
 from graticule.core.models.engine import EventType
 from graticule.core.models.platform import DataType
 from graticule.core.states import ApprovalState, ClearanceState, ProcessingState, RequestStatus
+from graticule.core.table import DatabaseRole
 from graticule.repositories.asset_views import Area, AssetFilter, AssetViews, RequestFilter
-from graticule.repositories.database import Connection
+from graticule.repositories.database import Connection, Database
+from graticule.repositories.operations import OperationViews
 from graticule.repositories.platform_statistics import PlatformStatisticViews
 from graticule.repositories.views import Views
 
@@ -188,6 +191,16 @@ async def test_the_queue_of_reviewers_is_read_from_its_front(planning: Connectio
     assert plans.scanned == []
     assert "asset_versions_waiting" in plans.indexes
     assert not [node for node in plans.nodes if node["Node Type"] in {"Sort", "Bitmap Heap Scan"}]
+
+
+async def test_damaged_outputs_are_counted_by_their_keys(ten_thousand: TestDatabase) -> None:
+    """The metrics are read every few seconds, and of many damaged outputs each would read all versions."""
+    url = ten_thousand.url(DatabaseRole.ORCHESTRATOR)
+    async with Database(url, DatabaseRole.ORCHESTRATOR, pool_size=1) as pool, pool.connection() as connection:
+        plans = Plans(OperationViews, connection)
+        assert await plans.views.state(OwnerId("o"), "jobs", 60, 10)
+    assert {"asset_versions_pkey", "geospatial_assets_pkey"} <= plans.indexes
+    assert not {"Seq Scan asset_versions", "Seq Scan geospatial_assets"} & set(plans.scanned)
 
 
 async def test_each_question_is_answered_by_index(planning: Connection) -> None:
