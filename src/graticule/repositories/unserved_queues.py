@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel
 
 from graticule.core.ids import JobId, NodeId, OwnerId, TaskId
+from graticule.core.models.fields import MAX_PRIORITY
 from graticule.repositories.queries import load_queries
 from graticule.repositories.views import Views
 
@@ -17,6 +18,8 @@ class WaitingTask(BaseModel):
     task_id: TaskId
     job_id: JobId
     node_id: NodeId
+    priority: int
+    turn: int
     available_at: datetime
 
 
@@ -34,13 +37,17 @@ class UnservedQueueRepository(Views):
         return [row["queue"] for row in await self._rows("unserved_queues", {"threshold": threshold})]
 
     async def waiting(
-        self, queue: str, seconds: float, *, after: tuple[datetime, TaskId], limit: int
+        self, queue: str, since: datetime, until: datetime, *, after: WaitingTask | None, limit: int
     ) -> list[WaitingTask]:
-        """Return tasks that have waited so long, oldest first, after the one that was seen last."""
-        after_at, after_id = after
+        """Return tasks that wait and became available then, the most urgent first, after the one that was seen last."""
+        seen = (MAX_PRIORITY, -1, since, "") if after is None else _place(after)
+        after_priority, after_turn, after_at, after_id = seen
         parameters: Mapping[str, Any] = {
             "queue": queue,
-            "seconds": seconds,
+            "since": since,
+            "until": until,
+            "after_priority": after_priority,
+            "after_turn": after_turn,
             "after_at": after_at,
             "after_id": after_id,
             "limit": limit,
@@ -61,3 +68,7 @@ class UnservedQueueRepository(Views):
         }
         (row,) = await self._rows("note_waiting_nodes", parameters)
         return int(row["events"])
+
+
+def _place(task: WaitingTask) -> tuple[int, int, datetime, str]:
+    return task.priority, task.turn, task.available_at, task.task_id

@@ -21,17 +21,20 @@ WHERE queue IS NOT NULL AND NOT EXISTS (
 );
 
 -- name: waiting_tasks
--- The oldest tasks of a queue after the one that was seen last, of each priority in the order of the index.
-SELECT task.task_id, task.job_id, task.node_id, task.available_at
-FROM generate_series(0, 10) AS of (priority), LATERAL (
-    SELECT task_id, job_id, node_id, available_at FROM dagapp.dag_tasks
+-- The next tasks of a queue in the order of its index, after the one that was seen last: those that became available in a
+-- stretch of time. However many wait, each page reads no more than it returns.
+SELECT of.priority, task.turn, task.available_at, task.task_id, task.job_id, task.node_id
+FROM generate_series(0, %(after_priority)s) AS of (priority), LATERAL (
+    SELECT turn, available_at, task_id, job_id, node_id FROM dagapp.dag_tasks
     WHERE status = 'queued' AND queue = %(queue)s AND dag_tasks.priority = of.priority
-      AND available_at <= now() - make_interval(secs => %(seconds)s)
-      AND (available_at, task_id) > (%(after_at)s, %(after_id)s)
-    ORDER BY available_at, task_id
+      AND available_at > %(since)s AND available_at <= %(until)s
+      AND (turn, available_at, task_id) > (
+          CASE WHEN of.priority = %(after_priority)s THEN %(after_turn)s ELSE -1 END, %(after_at)s, %(after_id)s::text
+      )
+    ORDER BY turn, available_at, task_id
     LIMIT %(limit)s
 ) AS task
-ORDER BY task.available_at, task.task_id
+ORDER BY of.priority DESC, task.turn, task.available_at, task.task_id
 LIMIT %(limit)s;
 
 -- name: note_waiting_nodes

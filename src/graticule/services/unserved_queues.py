@@ -1,11 +1,11 @@
 """Warnings about queues without workers, and the events of nodes that wait for one."""
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from graticule.core.errors import GraticuleError
-from graticule.core.ids import JobId, OwnerId, TaskId
+from graticule.core.ids import JobId, OwnerId
 from graticule.core.worker_command import missing_worker, worker_command
 from graticule.dag.graph import Graph
 from graticule.repositories.database import Database
@@ -15,7 +15,7 @@ from graticule.repositories.unserved_queues import UnservedQueueRepository, Wait
 WAITING_SECONDS: Final = 60.0
 SERVED_HOLDS_SECONDS: Final = 5.0
 MAX_TASKS: Final = 1000  # that are looked at together
-_BEGINNING: Final = (datetime.min.replace(tzinfo=UTC), TaskId(""))
+_BEGINNING: Final = datetime.min.replace(tzinfo=UTC)
 
 
 def queues_of(graph: Graph) -> frozenset[str]:
@@ -66,7 +66,7 @@ class WaitingNodes:
         self._database = database
         self._owner_id = owner_id
         self._threshold = threshold_seconds
-        self._seen: dict[str, tuple[datetime, TaskId]] = {}  # by queue: the last task that was looked at
+        self._seen: dict[str, datetime] = {}  # by queue: since when the last task has waited that was looked at
 
     async def note(self) -> int:
         """Look at the queues without workers, and return how many events were written."""
@@ -76,16 +76,17 @@ class WaitingNodes:
         return sum([await self._note_queue(queue) for queue in unserved])
 
     async def _note_queue(self, queue: str) -> int:
-        events = 0
-        while tasks := await self._next(queue):
+        events, since, until = 0, self._seen[queue], self._database.now() - timedelta(seconds=WAITING_SECONDS)
+        after, seen = None, since
+        while tasks := await self._next(queue, since, until, after):
             async with self._database.connection() as connection:
                 rows = UnservedQueueRepository(connection)
                 events += await rows.note(self._owner_id, queue, tasks, worker_command(queue), self._database.now())
-            self._seen[queue] = tasks[-1].available_at, tasks[-1].task_id
+            after, seen = tasks[-1], max(seen, *(task.available_at for task in tasks))
+        self._seen[queue] = seen
         return events
 
-    async def _next(self, queue: str) -> list[WaitingTask]:
+    async def _next(self, queue: str, since: datetime, until: datetime, after: WaitingTask | None) -> list[WaitingTask]:
         async with self._database.connection() as connection:
-            return await UnservedQueueRepository(connection).waiting(
-                queue, WAITING_SECONDS, after=self._seen[queue], limit=MAX_TASKS
-            )
+            rows = UnservedQueueRepository(connection)
+            return await rows.waiting(queue, since, until, after=after, limit=MAX_TASKS)

@@ -95,6 +95,12 @@ def _indexes(plan: Any) -> Iterator[str]:
         yield from _indexes(part)
 
 
+def _nodes(plan: Any) -> Iterator[Any]:
+    yield plan
+    for part in plan.get("Plans", ()):
+        yield from _nodes(part)
+
+
 def _explained(
     connection: psycopg.Connection[TupleRow], query: str, parameters: dict[str, Any]
 ) -> tuple[set[str], str]:
@@ -206,6 +212,32 @@ def test_jobs_are_found_by_a_word_without_reading_all_of_them(
 
 def test_the_next_tasks_come_in_the_order_of_the_index_without_a_sort(full: psycopg.Connection[TupleRow]) -> None:
     assert '"Sort"' not in _explained(full, NEXT_TASK, {"queue": "queue-1", "now": LATER})[1]
+
+
+def test_a_page_of_tasks_without_a_worker_reads_no_more_than_it_returns(full: psycopg.Connection[TupleRow]) -> None:
+    full.execute("UPDATE dagapp.dag_tasks SET priority = 3")
+    given = {"queue": "queue-1", "since": NOW - timedelta(days=1), "until": LATER, "limit": 10, "after_priority": 10}
+    given |= {"after_turn": -1, "after_at": NOW, "after_id": ""}
+    query = f"EXPLAIN (ANALYZE, FORMAT JSON) {_query('unserved_queues.sql', 'waiting_tasks')}"
+    (found,) = full.execute(query.encode(), given).fetchone() or ({},)
+    read = [node["Actual Rows"] * node["Actual Loops"] for node in _nodes(found[0]["Plan"]) if "Index Name" in node]
+    assert 10 <= sum(read) <= 11
+
+
+def test_pages_of_tasks_without_a_worker_have_each_task_once(full: psycopg.Connection[TupleRow]) -> None:
+    full.execute("UPDATE dagapp.dag_tasks SET turn = abs(hashtext(task_id)) % 5")
+    wanted = "SELECT task_id FROM dagapp.dag_tasks WHERE queue = 'queue-1' AND status = 'queued' ORDER BY task_id"
+    query = _query("unserved_queues.sql", "waiting_tasks").encode()
+    given: dict[str, Any] = {"queue": "queue-1", "since": NOW - timedelta(days=1), "until": LATER, "limit": 7}
+    found, after = list[str](), (10, -1, NOW, "")
+    while page := full.execute(
+        query, given | dict(zip(("after_priority", "after_turn", "after_at", "after_id"), after, strict=True))
+    ).fetchall():
+        found += [task_id for _, _, _, task_id, *_ in page]
+        after = page[-1][:4]
+    assert sorted(found) == sorted(task_id for (task_id,) in full.execute(wanted).fetchall())
+    given |= {"since": NOW, "after_priority": 10, "after_turn": -1, "after_at": NOW, "after_id": ""}
+    assert not full.execute(query, given).fetchall(), "those that were seen before are left out"
 
 
 def test_the_events_of_a_job_are_read_by_the_index_of_each_partition(full: psycopg.Connection[TupleRow]) -> None:
