@@ -114,6 +114,8 @@ class Story:
             "asset": {**self.rows.seen["asset"]["it"], **asset},
             "version": told,
             "changed": True,
+            "dry_run": False,
+            "effects": [],
             "warning": None,
             "job_id": None,
             **more,
@@ -181,6 +183,7 @@ def new_version(story: Story, ordinal: int, label: str, request: str, job: str) 
         ),
         *("stac_collection_id", "bbox", "external_blob_path", "export_run_id", "exported_revision"),
         *("first_approved_at", "first_exported_at"),
+        *("endorsed_revision", "endorsed_by", "endorsed_at"),
         *("deleted_at", "deleted_by"),
     )
     return {

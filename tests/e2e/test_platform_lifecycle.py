@@ -47,6 +47,20 @@ pytestmark = pytest.mark.timeout(300)
 
 MISSING = "The file is not in its container."
 WARNING = "The asset was public: its external copies are removed, and public addresses stop to work."
+FIRST_ENTERS = "Version 0 (V1) enters the internal services at revision 1."
+FIRST_LEAVES = "Version 0 (V1) leaves the internal services."
+FIRST_LEAVES_ALL = [FIRST_LEAVES, "Version 0 (V1) leaves the public services."]
+SECOND_ENTERS = [
+    "Version 1 (V2) enters the internal services at revision 2.",
+    "Version 1 (V2) enters the public services at revision 2.",
+]
+SECOND_LEAVES_THE_PUBLIC = "Version 1 (V2) leaves the public services."
+SECOND_IS_REPLACED = [
+    FIRST_ENTERS,
+    "Version 1 (V2) leaves the internal services.",
+    "Version 0 (V1) enters the public services at revision 1.",
+    SECOND_LEAVES_THE_PUBLIC,
+]
 
 PARTNER_ASSET = (
     *("asset_id", "platform_id", "platform_refs", "data_type", "clearance_state", "url_mode"),
@@ -203,7 +217,7 @@ def _first_version_is_approved(story: Story) -> None:
         **TOUCHED,
     }
     version = approved(1)
-    assert answer == story.change_for_reviewer(asset, 0, version)
+    assert answer == story.change_for_reviewer(asset, 0, version, effects=[FIRST_ENTERS])
     assert story.rows.news() == {
         "asset": {"it": asset},
         "versions": {0: version},
@@ -355,7 +369,7 @@ def _second_version_becomes_public_without_handlers(story: Story) -> None:
         **TOUCHED,
     }
     version = approved(2)
-    assert rows.named(answer) == story.change_for_reviewer(asset, 1, version)
+    assert rows.named(answer) == story.change_for_reviewer(asset, 1, version, effects=[FIRST_LEAVES, *SECOND_ENTERS])
     story.platform.until_job(rows, "export 1", "failed")
     reason = "This worker has no handler 'lifecycle.export'; another one may have it."
     assert rows.news() == {
@@ -434,7 +448,9 @@ def _public_no_more(story: Story) -> None:
         **TOUCHED,
     }
     version = {"exported_revision": None, **TOUCHED}
-    assert rows.named(answer) == story.change_for_reviewer(asset, 1, version, warning=WARNING)
+    assert rows.named(answer) == story.change_for_reviewer(
+        asset, 1, version, warning=WARNING, effects=[SECOND_LEAVES_THE_PUBLIC]
+    )
     story.until_done("reversal 1")
     assert rows.news() == {
         "asset": {"it": asset},
@@ -466,7 +482,7 @@ def _public_again(story: Story) -> None:
         **TOUCHED,
     }
     version: dict[str, Any] = {**TOUCHED}
-    assert rows.named(answer) == story.change_for_reviewer(asset, 1, version)
+    assert rows.named(answer) == story.change_for_reviewer(asset, 1, version, effects=[SECOND_ENTERS[1]])
     story.until_done("export 2")
     assert rows.news() == {
         "asset": {"it": asset},
@@ -498,7 +514,7 @@ def _second_version_is_revoked(story: Story) -> None:
         "exported_revision": None,
         **TOUCHED,
     }
-    assert rows.named(answer) == story.change_for_reviewer(asset, 1, version)
+    assert rows.named(answer) == story.change_for_reviewer(asset, 1, version, effects=SECOND_IS_REPLACED)
     story.until_done("reversal 2", "export 3")
     news = rows.news()
     ends = sorted(news["events"][1:], reverse=True)  # either job may be the first to end
@@ -556,7 +572,7 @@ def _asset_is_unpublished(story: Story) -> None:
         "version": 11,
         **TOUCHED,
     }
-    assert answer == story.change(asset, job_id="unpublish 1")
+    assert answer == story.change(asset, job_id="unpublish 1", effects=FIRST_LEAVES_ALL)
     story.until_done("unpublish 1")
     nothing = {"external_blob_path": None, "export_run_id": None, "exported_revision": None}
     assert rows.news() == {

@@ -50,15 +50,15 @@ class RevisionAtIssue:
     def require(self, change: AssetUnderChange, decision: Decision) -> None:
         """Refuse a decision that leaves open which version or which revision was looked at.
 
-        One that names only the asset is about the version that suits it, while that has had a single revision and did
-        not take the place of another one. A number alone is not enough when there are several versions: each of them
-        has a revision 1.
+        One that names only the asset is about the version that suits it, while that has had a single revision, is the
+        only one that would suit, and did not take the place of another one. A number alone is not enough when there are
+        several versions: each of them has a revision 1.
         """
         if decision.output_hash is not None:
             return
         if decision.revision is None and self.version.revision > 1:
             self._refuse_unnamed(change, "revision")
-        if decision.revision is not None or self._took_place(change):
+        if decision.revision is not None or self._could_be_another(change):
             self.require_version(change, decision)
 
     def require_version(self, change: AssetUnderChange, decision: Decision) -> None:
@@ -67,12 +67,14 @@ class RevisionAtIssue:
         if len(change.versions) > 1 and all(name is None for name in names):
             self._refuse_unnamed(change, "version")
 
-    def _took_place(self, change: AssetUnderChange) -> bool:
-        """Whether another version awaited a decision before this one did: it was overwritten, and that failed."""
+    def _could_be_another(self, change: AssetUnderChange) -> bool:
+        """Whether another version may have been looked at: one in service, deleted, or overwritten with what failed."""
+        if self.is_served:
+            return len(change.in_service) > 1
         latest = change.asset.latest_approved_version_ordinal
-        return not self.is_served and any(
-            other.approval_state is ApprovalState.FAILED and other.revision > 1
-            for other in change.live
+        return any(
+            other.deleted_at is not None or (other.approval_state is ApprovalState.FAILED and other.revision > 1)
+            for other in change.versions.values()
             if latest is None or other.version_ordinal >= latest
         )
 

@@ -200,6 +200,27 @@ async def test_an_asset_alone_names_what_waits_beside_a_version_that_never_could
     assert (await desk.approve(second.asset_id, **ASSET_ALONE)).asset.latest_approved_version_ordinal == 1
 
 
+@pytest.mark.parametrize("decision", OF_WHAT_WAITS)
+@pytest.mark.parametrize("how", ["deleted", "unpublished"])
+async def test_an_asset_alone_does_not_name_what_came_after_a_version_that_was_removed(
+    desk: Desk, decision: str, how: str
+) -> None:
+    first = await submit_and_process(desk, 1)
+    await (desk.delete(first.asset_id, 0) if how == "deleted" else desk.unpublish(first.asset_id))
+    await desk.process(await desk.submit("V2"), content="2")
+    refused = await catch_refusal(DECISIONS[decision](desk, first.asset_id, ASSET_ALONE))
+    assert code_of(refused) == "revision_required"
+    assert (await DECISIONS[decision](desk, first.asset_id, {**ASSET_ALONE, "ordinal": 1})).changed
+
+
+@pytest.mark.parametrize("decision", OF_WHAT_IS_SERVED)
+async def test_an_asset_alone_does_not_name_one_of_several_versions_in_service(desk: Desk, decision: str) -> None:
+    asset_id = await desk.approved("V1")
+    await desk.approved("V2")
+    assert code_of(await catch_refusal(DECISIONS[decision](desk, asset_id, ASSET_ALONE))) == "revision_required"
+    assert (await DECISIONS[decision](desk, asset_id, {**ASSET_ALONE, "ordinal": 1})).changed
+
+
 async def test_a_clearance_names_the_latest_version_in_service(desk: Desk) -> None:
     asset_id = await desk.approved("V1")
     await desk.approved("V2")
