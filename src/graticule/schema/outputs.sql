@@ -152,13 +152,14 @@ END $$;
 
 -- Whether a table is made of rows and nothing else. Whoever makes a table can hang functions on it, which run as whoever
 -- reads, plans or analyzes it: by views, triggers, policies, expressions of indexes and statistics, casts and types. So
--- types are PostgreSQL's own or those of an extension: whoever acts as a worker may own others under another name.
+-- types are PostgreSQL's own or those of an extension: whoever acts as a worker may own others under another name. A table
+-- that is not logged would be empty after a crash.
 CREATE OR REPLACE FUNCTION dagapp.is_plain_table(wanted oid) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (
         SELECT FROM pg_class AS made
-        WHERE made.oid = wanted AND relkind = 'r' AND NOT relhasrules AND NOT relhastriggers AND NOT relhassubclass
-          AND NOT relispartition AND NOT relrowsecurity AND NOT relforcerowsecurity AND reloftype = 0
+        WHERE made.oid = wanted AND relkind = 'r' AND relpersistence = 'p' AND NOT relhasrules AND NOT relhastriggers
+          AND NOT relhassubclass AND NOT relispartition AND NOT relrowsecurity AND NOT relforcerowsecurity AND reloftype = 0
           AND NOT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = wanted OR inhparent = wanted)
           AND NOT EXISTS (
               SELECT FROM pg_index WHERE indrelid = wanted AND (indexprs IS NOT NULL OR indpred IS NOT NULL)

@@ -307,6 +307,7 @@ RUNS_AS = """
 """
 LADEN: Final[dict[str, LiteralString]] = {
     "a view": "DROP TABLE geo.staging_current; CREATE VIEW geo.staging_current AS SELECT 1::bigint AS fid",
+    "rows that a crash removes": "ALTER TABLE geo.staging_current SET UNLOGGED",
     "a cast": (
         "CREATE FUNCTION geo.written(geo.staging_current) RETURNS text LANGUAGE sql AS $$ SELECT 'x' $$;"
         " CREATE CAST (geo.staging_current AS text) WITH FUNCTION geo.written(geo.staging_current)"
