@@ -146,16 +146,21 @@ def _broker_variable(settings: Mapping[str, Any]) -> str | None:
     return next((name.upper() for name in names if settings.get(name)), None)
 
 
+ALL_ADDRESSES = "with all addresses anyone could choose the one that is counted; name those of your proxies"
+
+
 def _networks(value: Any) -> Any:
     """Read addresses and networks, separated by commas; one of all addresses would let callers choose theirs."""
     if not isinstance(value, str):
         return value
+    if "*" in value:  # as uvicorn, which read this variable before, takes it
+        raise ValueError(ALL_ADDRESSES)
     try:
         networks = tuple(ip_network(part.strip(), strict=False) for part in value.split(",") if part.strip())
     except ValueError:
         raise ValueError("not addresses or networks, separated by commas; write 10.0.0.5 or 10.0.0.0/24") from None
     if any(network.prefixlen == 0 for network in networks):
-        raise ValueError("with a network of all addresses anyone could choose the address that is counted")
+        raise ValueError(ALL_ADDRESSES)
     return networks
 
 

@@ -88,8 +88,17 @@ def test_the_setting_has_addresses_and_networks(name: str, monkeypatch: pytest.M
     assert [str(each) for each in Settings().trusted_proxies] == ["10.0.0.1/32", "10.1.0.0/16", "2001:db8::1/128"]
 
 
-@pytest.mark.parametrize("value", ["*", "0.0.0.0/0", "::/0", "proxy.example", "10.0.0.0/33"])
-def test_a_setting_that_would_trust_anyone_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("value", ["proxy.example", "10.0.0.0/33"])
+def test_a_setting_that_is_no_network_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRATICULE_TRUSTED_PROXIES", value)
-    with pytest.raises(ValidationError, match=r"network"):
+    with pytest.raises(ValidationError, match="not addresses or networks"):
+        Settings()
+
+
+@pytest.mark.parametrize("value", ["*", "10.0.0.1,*", "0.0.0.0/0", "::/0"])
+def test_a_setting_that_would_trust_anyone_is_refused_with_the_reason(
+    value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", value)
+    with pytest.raises(ValidationError, match="name those of your proxies"):
         Settings()
