@@ -7,6 +7,8 @@ import httpx
 import pytest
 from tests.integration.gateway.front import FLAT, Front, problem_of
 
+from graticule.config import DEFAULT_PARTNER_MAX_PRIORITY
+
 REVIEWER = "user@example.com"
 
 
@@ -159,6 +161,34 @@ async def test_a_priority_counts_from_one_without_api_and_from_zero_with_it(fron
         assert front.execute(f"{stored} WHERE request_id = %s", receipt["request_id"]) == [(ours,)], theirs
     same = await front.submitted(resource_id="ours", priority=1)
     assert front.execute(f"{stored} WHERE request_id = %s", same["request_id"]) == [(1,)]
+
+
+# The same for a partner, which can ask for 5 of ours at most: its first three are alike.
+PARTNER_PRIORITIES = {None: 0, 1: 5, 2: 5, 3: 5, 4: 3, 5: 0, 10: 0}
+
+
+async def test_no_priority_of_a_partner_is_above_its_ceiling(front: Front) -> None:
+    for theirs, ours in PARTNER_PRIORITIES.items():
+        more = {} if theirs is None else {"priority": theirs}
+        receipt = await front.post("partner", "/platform/submit", earlier_submission(theirs, **more), 202)
+        stored = front.execute(
+            "SELECT priority, share FROM dagapp.dag_jobs JOIN dagapp.platform_requests AS request USING (job_id)"
+            " WHERE request_id = %s",
+            receipt["request_id"],
+        )
+        assert (receipt["priority"], stored) == (ours, [(ours, f"ddh/{ours}" if ours else "ddh")]), theirs
+        assert ours <= DEFAULT_PARTNER_MAX_PRIORITY
+    assert front.execute("SELECT max(priority) FROM dagapp.dag_tasks") == [(0,)], "among partners, turns decide"
+
+
+@pytest.mark.parametrize("path", ["/api/platform/submit", "/platform/submit"])
+async def test_the_priority_of_a_job_by_its_workflow_is_ours_at_either_address(front: Front, path: str) -> None:
+    """Messages of that form count from 0, the normal one, upwards, whoever reads them."""
+    for priority in (0, 1, 10):
+        body: dict[str, Any] = {"workflow_id": "hello_world", "inputs": {}, "priority": priority}
+        receipt = await front.post("operator", path, body, 202)
+        stored = front.execute("SELECT priority FROM dagapp.dag_jobs WHERE job_id = %s", receipt["job_id"])
+        assert stored == [(priority,)]
 
 
 @pytest.mark.parametrize("priority", [0, 11, "1", 1.5, True])
