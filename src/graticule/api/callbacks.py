@@ -41,6 +41,8 @@ router = APIRouter(
 async def task_result(report: ResultReport, results: Results) -> Receipt:
     """Take the result of a task. It counts once, and only from the worker that holds the task; else the answer is 409.
 
+    The same result again is accepted and changes nothing; a different one is refused.
+
     A worker that names no `delivery_count` need not have asked for a lease: its first report of a task that waits takes
     it. The result may also be written as `success`, `output` and `error_message`.
     """
