@@ -12,6 +12,7 @@ from starlette.types import Lifespan
 from graticule import __version__
 from graticule.http.connections import ConnectionMetrics
 from graticule.http.headers import SecurityHeaders
+from graticule.http.json_bodies import JsonBodies
 from graticule.http.limits import DEFAULT_MAX_BODY_BYTES, BodyLimit
 from graticule.http.metrics import HttpMetrics, create_registry, metrics_router
 from graticule.http.probes import Check, probe_router
@@ -101,6 +102,7 @@ def create_application(
 
 def _add_middleware(app: FastAPI, max_body_bytes: int) -> None:
     """Add from the inside out: each one wraps those before it."""
+    app.add_middleware(JsonBodies)
     app.add_middleware(BodyLimit, max_bytes=max_body_bytes)
     install_problem_handlers(app)
     app.add_middleware(SecurityHeaders)

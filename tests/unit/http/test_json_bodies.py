@@ -1,0 +1,96 @@
+"""A JSON body that readers take differently is refused before anything is done with it."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+import httpx
+import pytest
+from fastapi import Body, FastAPI, Request
+from pydantic import JsonValue
+
+from graticule.http.application import create_application
+from graticule.http.json_bodies import REPORTS
+
+JSON = {"Content-Type": "application/json"}
+NO_NUMBERS = ("NaN", "Infinity", "-Infinity", "[NaN]", '{"a": {"b": [1, -Infinity]}}', '{"a":NaN}')
+TOO_LARGE = ("1e999", "-1e999", '{"a": [1.0e400]}', "1" * 400 + ".5")
+TWICE = {
+    '{"a": 1, "a": 2}': "'a' twice",
+    '{"a": 1, "a": 1}': "'a' twice",
+    '{"a": 1, "\\u0061": 2}': "'a' twice",
+    '[{"x": {"a": 1, "b": 2, "a": 3}}]': "'a' twice",
+    '{"": 1, "": 2}': "'' twice",
+    '{"\\ud800": 1, "\\ud800": 2}': "'\\ud800' twice",
+}
+
+
+@pytest.fixture
+def app() -> FastAPI:
+    app = create_application(process="test", title="Test", checks={})
+
+    @app.post("/values")
+    async def take(value: Annotated[JsonValue, Body()]) -> str:
+        return repr(value)
+
+    @app.post("/raw")
+    async def take_raw(request: Request) -> int:
+        return len(await request.body())
+
+    app.add_api_route(f"{REPORTS}task-result", take, methods=["POST"])
+    return app
+
+
+@pytest.fixture
+async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        yield client
+
+
+def refusal(answer: httpx.Response) -> str:
+    assert (answer.status_code, answer.headers["content-type"]) == (400, "application/problem+json"), answer.text
+    problem: dict[str, Any] = answer.json()
+    assert (problem["code"], problem["status"]) == ("malformed_request", 400)
+    return str(problem["detail"])
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    {**dict.fromkeys(NO_NUMBERS, "no number"), **dict.fromkeys(TOO_LARGE, "too large"), **TWICE}.items(),
+)
+@pytest.mark.parametrize("path", ["/values", "/raw"])
+@pytest.mark.parametrize("kind", ["application/json", "Application/JSON; charset=utf-8", "application/geo+json"])
+async def test_an_ambiguous_body_is_refused(
+    client: httpx.AsyncClient, text: str, why: str, path: str, kind: str
+) -> None:
+    assert why in refusal(await client.post(path, content=text, headers={"Content-Type": kind}))
+
+
+async def test_a_body_in_pieces_is_looked_at_as_a_whole(client: httpx.AsyncClient) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        for piece in (b'{"rev', b'ision": 1, "revisi', b'on": 2}'):
+            yield piece
+
+    assert "'revision' twice" in refusal(await client.post("/values", content=pieces(), headers=JSON))
+
+
+@pytest.mark.parametrize(
+    "value", [None, 1, -0.5, 1e308, 5e-324, 2**70, [{"a": 1}, {"a": 1}], {"a": {"a": "NaN"}}, "1e999"]
+)
+async def test_what_is_unambiguous_is_taken_as_it_is(client: httpx.AsyncClient, value: Any) -> None:
+    answer = await client.post("/values", content=json.dumps(value), headers=JSON)
+    assert (answer.status_code, answer.json()) == (200, repr(value))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "\xff", '{"a" 1}', "9" * 5000])
+async def test_what_is_no_json_is_refused_by_its_reader(client: httpx.AsyncClient, text: str) -> None:
+    answer = await client.post("/values", content=text.encode("latin-1"), headers=JSON)
+    assert answer.status_code in {400, 422}
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+async def test_other_bodies_and_reports_of_workers_are_not_looked_at(client: httpx.AsyncClient) -> None:
+    assert (await client.post("/raw", content="NaN", headers={"Content-Type": "text/yaml"})).json() == 3
+    report = await client.post(f"{REPORTS}task-result", content='{"mean": NaN}', headers=JSON)
+    assert (report.status_code, report.json()) == (200, "{'mean': nan}")
