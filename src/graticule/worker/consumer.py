@@ -123,6 +123,11 @@ class Consumer:
         self._lost_answer = False  # to a claim: the database may have leased us tasks that we do not know of
         self._looked_ahead = float("-inf")
 
+    @property
+    def extra(self) -> int:
+        """How many tasks run, or are to run, beyond the usual number of child processes."""
+        return max(0, self._holdings.in_process - self._processes)
+
     def announce(self, queue: str | None = None) -> None:
         """Note that a queue (or any) may have tasks now."""
         for watched in [self._queues[queue]] if queue is not None else self._queues.values():
@@ -171,7 +176,19 @@ class Consumer:
             if may_have and claim.limit > 0 and not self._is_stopping:
                 took |= await self._claim(watched, claim)
         self._rotate()
-        return took
+        return took or await self._claim_for_others()
+
+    async def _claim_for_others(self) -> bool:
+        """Claim one task of a partner who has none here, while long ones of others hold all child processes."""
+        holders = self.turns.holders(self._holdings.running)
+        for watched in [each for each in self._queues.values() if each.is_heavy and each.may_have]:
+            if holders and not self._is_stopping:
+                messages = await self._source.receive(watched.name, 1, passed_over=holders)
+                if messages:
+                    self._hold_all([self._hold(message) for message in messages])
+                    self._start()
+                    return True
+        return False
 
     async def _claim(self, watched: WatchedQueue, claim: Claim) -> bool:
         # Before the claim: a notification that comes during it counts.
@@ -197,9 +214,13 @@ class Consumer:
             if run.in_process and self._holdings.in_process >= self._processes:
                 excess.append(run)
             else:
-                self._holdings.add(run)
-                self._on_held(run.message)
+                self._hold_all([run])
         return excess
+
+    def _hold_all(self, runs: Sequence[Run]) -> None:
+        for run in runs:
+            self._holdings.add(run)
+            self._on_held(run.message)
 
     def _room(self, watched: WatchedQueue) -> Claim:
         """Tell what can be taken from a queue now."""
@@ -234,7 +255,8 @@ class Consumer:
         if (seconds_left := self.turns.seconds_left) > 0:
             return seconds_left
         if any(watched.may_have for watched in self._queues.values()):
-            return POLL_SECONDS  # it is room that is missing
+            # It is room that is missing.
+            return min(self.turns.seconds_to_long(self._holdings.running) or POLL_SECONDS, POLL_SECONDS)
         since = time.monotonic() - self._looked_ahead
         if since < _LOOK_AHEAD_SECONDS:
             return _LOOK_AHEAD_SECONDS - since

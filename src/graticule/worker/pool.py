@@ -60,12 +60,12 @@ class ChildEnded(Exception):
 
 
 class ProcessPool:
-    """Runs tasks in up to `size` child processes."""
+    """Runs tasks in up to `size` child processes, and in one more while long tasks hold them all."""
 
     def __init__(self, size: int, settings: ChildSettings) -> None:
         self.size = size
         self._settings = settings
-        self._free = asyncio.Semaphore(size)
+        self._free = asyncio.Semaphore(size + 1)
         self._idle: list[ChildProcess] = []
         self._has_started_one = False
 

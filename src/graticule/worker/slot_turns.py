@@ -1,7 +1,8 @@
-"""Keeps the slow tasks of one partner from taking every child process between the steps of another partner's job.
+"""Keeps the slow tasks of one partner from holding every child process while other partners wait.
 
 A job that has finished a step queues its next one a moment later. Without a pause, a slow task of another partner takes
-the child process in this moment, and the job waits for a whole slow task at each of its steps.
+the child process in this moment, and the job waits for a whole slow task at each of its steps. Where long tasks have
+taken all processes already, one process more is for a partner that has none.
 """
 
 import time
@@ -11,6 +12,7 @@ from typing import Final
 from graticule.worker.run import Run
 
 SLOW_SECONDS: Final = 1.0  # what a task takes for which others would notice the wait
+LONG_SECONDS: Final = 10.0  # others do not wait for longer than this until they get a process of their own
 PAUSE_SECONDS: Final = 0.5  # from the end of a step until the next one is queued, with time to spare
 
 
@@ -44,11 +46,24 @@ class SlotTurns:
             self._passed_over = frozenset(others)
             self._until = self._now() + PAUSE_SECONDS
 
+    def holders(self, running: Iterable[Run]) -> frozenset[str]:
+        """Return the partners whose long tasks hold every child process; none if one is free, or one more is used."""
+        held = [run for run in running if run.in_process]
+        return frozenset(map(_partner, held)) if self.seconds_to_long(held) == 0 else frozenset()
+
+    def seconds_to_long(self, running: Iterable[Run]) -> float | None:
+        """Return in how many seconds long tasks hold every child process if none of them ends; None if one is free."""
+        held = [self._seconds(run) for run in running if run.in_process]
+        return max(0.0, LONG_SECONDS - min(held)) if len(held) == self._processes else None
+
     def _holds_long(self, run: Run) -> bool:
         return _partner(run) in self._slow or self._is_slow(run)
 
     def _is_slow(self, run: Run) -> bool:
-        return run.started is not None and self._now() - run.started >= SLOW_SECONDS
+        return self._seconds(run) >= SLOW_SECONDS
+
+    def _seconds(self, run: Run) -> float:
+        return 0.0 if run.started is None else self._now() - run.started
 
 
 def _partner(run: Run) -> str:

@@ -153,7 +153,7 @@ class Worker:
     def _start(self) -> None:
         if self._is_stopping:
             return
-        for run in self._holdings.to_start(self._options.concurrency):
+        for run in self._holdings.to_start(self._options.concurrency + self._consumer.extra):
             run.task = asyncio.create_task(self._run(run))
 
     async def _run(self, run: Run) -> None:

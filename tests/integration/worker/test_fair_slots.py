@@ -21,3 +21,17 @@ async def test_a_job_of_quick_steps_waits_for_one_slow_task_and_not_at_each_step
         reports = [report for name in slow for report in await board.reports(name)]
     between = [report for report in reports if quick[0].reported_at < report.reported_at < quick[-1].reported_at]
     assert len(between) <= 1
+
+
+async def test_a_partner_gets_a_process_while_long_tasks_of_another_hold_all_of_them(
+    board: Board, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slot_turns, "LONG_SECONDS", 0.5)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    long = [await board.give(HANDLER, f"long_{n}", share="pa", turn=n, seconds=4) for n in range(6)]
+    async with start_worker(concurrency=2):
+        await board.leased(long[1])
+        quick = [await board.run(HANDLER, task_id=f"quick_{n}", share="pb", turn=0, seconds=0) for n in range(2)]
+        standing = [(await board.task(name)).status for name in long]
+    assert standing == ["leased", "leased", *["queued"] * 4], "nobody was interrupted, and nobody else was let in"
+    assert [report.status for report in quick] == ["completed", "completed"]

@@ -8,7 +8,7 @@ import pytest
 from graticule.core.ids import JobId, NodeId, TaskId
 from graticule.messaging.protocol import TaskMessage
 from graticule.worker.run import Run
-from graticule.worker.slot_turns import PAUSE_SECONDS, SLOW_SECONDS, SlotTurns
+from graticule.worker.slot_turns import LONG_SECONDS, PAUSE_SECONDS, SLOW_SECONDS, SlotTurns
 
 QUICK, SLOW = SLOW_SECONDS / 2, SLOW_SECONDS * 2
 
@@ -85,3 +85,19 @@ def test_a_slow_task_that_ends_begins_no_pause() -> None:
     slots = Slots()
     slots.start("pa")
     assert slots.end(slots.start("pb"), after=SLOW) == frozenset()
+
+
+def test_partners_hold_all_processes_when_each_runs_something_long() -> None:
+    slots = Slots()
+    slots.start("pa/5")
+    assert slots.turns.holders(slots.running) == frozenset(), "a process is free"
+    slots.now += LONG_SECONDS
+    last = slots.start("pb")
+    slots.start("pc", in_process=False)
+    assert slots.turns.holders(slots.running) == frozenset(), "the second may end soon"
+    slots.now += LONG_SECONDS
+    assert slots.turns.holders(slots.running) == {"pa", "pb"}
+    slots.start("pd")
+    assert slots.turns.holders(slots.running) == frozenset(), "one more is used already"
+    slots.end(last)
+    assert slots.turns.holders(slots.running) == frozenset()

@@ -69,11 +69,11 @@ class ServiceBusTaskQueue:
     async def receive(
         self, queue: str, limit: int, without: Collection[str] = (), passed_over: Collection[str] = ()
     ) -> list[TaskMessage]:
-        """Take up to so many messages of a queue; none when only some handlers are wanted. Nobody is passed over.
+        """Take up to so many messages of a queue; none when only those of some handlers or partners are wanted.
 
         What a message is for is known only when it was received, and then nobody else can have it.
         """
-        if without:
+        if without or passed_over:
             return []
         inbound = self._queues[queue]
         received = inbound.take(limit)
