@@ -29,8 +29,8 @@ SAME_DATABASE = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
-# Beyond 2**53 a float comes back from JSONB as the integer that it was written as.
-NUMBERS = st.integers(-(2**70), 2**70) | st.floats(-(2.0**53), 2.0**53, allow_nan=False)
+# Beyond 2**53 a float comes back from JSONB as the integer that was written; an integer beyond 64 bits is a float.
+NUMBERS = st.integers(-(2**63), 2**64 - 1) | st.floats(-(2.0**53), 2.0**53, allow_nan=False)
 JSON = st.recursive(
     st.none() | st.booleans() | NUMBERS | TEXT,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),

@@ -62,6 +62,7 @@ SAMPLES: dict[str, Any] = {
     "describe_layer.description": {"title": "x", "keywords": ["y"]},
     "event_type": [EventType.JOB_CREATED, EventType.JOB_FAILED],
     "expected_version": 1,
+    "four_eyes": True,
     "kind": LetterKind.TASK,
     "parameters": {"asset_id": "x"},
     "processing_state": ProcessingState.QUEUED,

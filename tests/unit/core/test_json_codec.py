@@ -24,6 +24,7 @@ OWN_JSON = {
     "dag/language/filters.py": "text of a template",
     "embedded/credentials.py": "a file of our own",
     "gateway/forwarding.py": "a body of the caller, NaN and all, which the orchestrator refuses",
+    "http/json_bodies.py": "a body of the caller, looked at and passed on as it is",
     "handlers/vector": "GeoJSON, GeoParquet and PMTiles",
     "serve/features/cql2.py": "a filter of the caller, checked",
     "serve/tiles/dependencies.py": "a parameter of the caller, checked",
