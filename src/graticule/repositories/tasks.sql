@@ -9,7 +9,9 @@ SELECT * FROM dagapp.dag_tasks WHERE job_id = %(job_id)s ORDER BY created_at, ta
 
 -- name: claim_tasks
 -- The array keeps the planner to the primary key, however large it believes the queue to be.
--- Where partners are passed over, only the first of all that wait are looked at: a claim never reads a whole line.
+-- Where partners are passed over, only the first of all that wait are looked at: a claim never reads a whole line. Two
+-- workers may choose the same one, and the second finds it leased. That part must stay cheap in the planner's eyes, or
+-- every claim would be planned again: 0.15 ms of 0.45.
 UPDATE dagapp.dag_tasks
 SET status = 'leased', leased_by = %(worker_id)s, delivery_count = delivery_count + 1,
     lease_expires_at = now() + %(lease_seconds)s * interval '1 second'
@@ -21,19 +23,15 @@ WHERE task_id = ANY (CASE WHEN %(passed_over)s::text[] = '{}' THEN ARRAY(
         LIMIT %(limit)s
         FOR UPDATE SKIP LOCKED
     ) ELSE ARRAY(
-        SELECT task_id FROM dagapp.dag_tasks
-        WHERE task_id = ANY (ARRAY(
-                SELECT task_id FROM dagapp.dag_tasks
-                WHERE queue = %(queue)s AND status = 'queued' AND available_at <= now()
-                ORDER BY priority DESC, turn, available_at, task_id
-                LIMIT 50
-            ))
-          AND status::text = 'queued' AND handler <> ALL (%(without)s::text[])
-          AND split_part(share, '/', 1) <> ALL (%(passed_over)s::text[])
-        ORDER BY priority DESC, turn, available_at, task_id
+        SELECT task_id FROM (
+            SELECT task_id, handler, share FROM dagapp.dag_tasks
+            WHERE queue = %(queue)s AND status = 'queued' AND available_at <= now()
+            ORDER BY priority DESC, turn, available_at, task_id
+            LIMIT 50
+        ) AS first
+        WHERE handler <> ALL (%(without)s::text[]) AND split_part(share, '/', 1) <> ALL (%(passed_over)s::text[])
         LIMIT %(limit)s
-        FOR UPDATE SKIP LOCKED
-    ) END)
+    ) END) AND status::text = 'queued'
 RETURNING task_id, job_id, node_id, queue, handler, params, timeout_seconds, retry_count, delivery_count,
           max_deliveries, priority, share, turn, traceparent, available_at,
           extract(epoch FROM now() - available_at)::float8 AS waited_seconds, (
