@@ -19,7 +19,7 @@ from graticule.logs import get_logger
 from graticule.messaging.protocol import LARGEST_CLAIM, TaskMessage
 from graticule.worker.holdings import Holdings
 from graticule.worker.run import Run
-from graticule.worker.slot_turns import SlotTurns
+from graticule.worker.spare_process import partners_of, seconds_until_due
 
 POLL_SECONDS: Final = 5.0
 AHEAD_SECONDS: Final = 0.1  # as much work as this is taken in advance
@@ -107,7 +107,6 @@ class Consumer:
         heavy: Mapping[str, str],
     ) -> None:
         self.pace = Pace()
-        self.turns = SlotTurns(processes)
         self._source = source
         self._heavy = frozenset(heavy)  # the handlers that need a child process, by name with their usual queue
         self._queues = {name: WatchedQueue(name, name in heavy.values()) for name in queues}
@@ -122,11 +121,6 @@ class Consumer:
         self._is_stopping = False
         self._lost_answer = False  # to a claim: the database may have leased us tasks that we do not know of
         self._looked_ahead = float("-inf")
-
-    @property
-    def extra(self) -> int:
-        """How many tasks run, or are to run, beyond the usual number of child processes."""
-        return max(0, self._holdings.in_process - self._processes)
 
     def announce(self, queue: str | None = None) -> None:
         """Note that a queue (or any) may have tasks now."""
@@ -176,25 +170,38 @@ class Consumer:
             if may_have and claim.limit > 0 and not self._is_stopping:
                 took |= await self._claim(watched, claim)
         self._rotate()
-        return took or await self._claim_for_others()
+        return took | await self._claim_for_others()
 
     async def _claim_for_others(self) -> bool:
-        """Claim one task of a partner who has none here, while long ones of others hold all child processes."""
-        holders = self.turns.holders(self._holdings.running)
+        """Claim a task of a partner who has none in the child processes, when long tasks hold all of them."""
+        if self._seconds_to_spare() != 0 or self._is_stopping:
+            return False
+        holders = partners_of(self._heavy_runs)
         for watched in [each for each in self._queues.values() if each.is_heavy and each.may_have]:
-            if holders and not self._is_stopping:
-                messages = await self._source.receive(watched.name, 1, passed_over=holders)
-                if messages:
-                    self._hold_all([self._hold(message) for message in messages])
-                    self._start()
-                    return True
+            messages = await self._source.receive(watched.name, 1, passed_over=holders)
+            if messages:
+                self._hold_all([self._hold(message) for message in messages])
+                self._start()
+                return True
         return False
+
+    @property
+    def _heavy_runs(self) -> list[Run]:
+        return [run for run in self._holdings.running if run.in_process]
+
+    def _seconds_to_spare(self) -> float | None:
+        """Return in how many seconds the spare process may be used if no task ends; None if it may not."""
+        heavy = self._heavy_runs
+        is_waiting = self._holdings.in_process > len(heavy)
+        if is_waiting or self._free <= 0 or self._unwritten() > MOST_UNWRITTEN:
+            return None
+        return seconds_until_due(heavy, self._processes, time.monotonic())
 
     async def _claim(self, watched: WatchedQueue, claim: Claim) -> bool:
         # Before the claim: a notification that comes during it counts.
         watched.may_have_light, watched.may_have = False, claim.is_light
         without = self._heavy if claim.is_light else ()
-        messages = await self._source.receive(watched.name, claim.limit, without, self.turns.passed_over)
+        messages = await self._source.receive(watched.name, claim.limit, without)
         if len(messages) == claim.limit:
             watched.announce()
         if messages:
@@ -222,11 +229,15 @@ class Consumer:
             self._holdings.add(run)
             self._on_held(run.message)
 
+    @property
+    def _free(self) -> int:
+        return self._concurrency - self._holdings.running_count - self._holdings.waiting
+
     def _room(self, watched: WatchedQueue) -> Claim:
         """Tell what can be taken from a queue now."""
         if self._unwritten() > MOST_UNWRITTEN:
             return Claim(0)
-        free = self._concurrency - self._holdings.running_count - self._holdings.waiting
+        free = self._free
         processes = self._processes - self._holdings.in_process
         if watched.is_heavy and processes > 0:
             return Claim(min(free, processes))
@@ -252,11 +263,9 @@ class Consumer:
 
     async def _patience(self) -> float:
         """Tell how long to wait; the look at what waits for its time is not taken after every task."""
-        if (seconds_left := self.turns.seconds_left) > 0:
-            return seconds_left
         if any(watched.may_have for watched in self._queues.values()):
             # It is room that is missing.
-            return min(self.turns.seconds_to_long(self._holdings.running) or POLL_SECONDS, POLL_SECONDS)
+            return min(self._seconds_to_spare() or POLL_SECONDS, POLL_SECONDS)
         since = time.monotonic() - self._looked_ahead
         if since < _LOOK_AHEAD_SECONDS:
             return _LOOK_AHEAD_SECONDS - since

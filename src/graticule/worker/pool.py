@@ -66,6 +66,7 @@ class ProcessPool:
         self.size = size
         self._settings = settings
         self._free = asyncio.Semaphore(size + 1)
+        self._at_work = 0
         self._idle: list[ChildProcess] = []
         self._has_started_one = False
 
@@ -78,11 +79,13 @@ class ProcessPool:
                 child = await self._child()
             except (OSError, ChildEnded) as error:
                 return failed(f"No process could be started for the handler: {error}.")
+            self._at_work += 1
             try:
                 outcome = await child.execute(run, handler, checkpoints, staging)
             except (ChildEnded, BrokenFrame) as error:
                 return failed(await child.obituary(error))
             finally:
+                self._at_work -= 1
                 await self._keep_or_end(child)
         return outcome
 
@@ -104,7 +107,7 @@ class ProcessPool:
         return await ChildProcess.start(self._settings)
 
     async def _keep_or_end(self, child: "ChildProcess") -> None:
-        if child.is_fit:
+        if child.is_fit and self._at_work + len(self._idle) < self.size:
             self._idle.append(child)
         else:
             await asyncio.shield(child.kill())

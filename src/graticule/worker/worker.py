@@ -153,7 +153,7 @@ class Worker:
     def _start(self) -> None:
         if self._is_stopping:
             return
-        for run in self._holdings.to_start(self._options.concurrency + self._consumer.extra):
+        for run in self._holdings.to_start(self._options.concurrency):
             run.task = asyncio.create_task(self._run(run))
 
     async def _run(self, run: Run) -> None:
@@ -167,7 +167,6 @@ class Worker:
         """Free the slot."""
         run.over()
         self._holdings.ended(run)
-        self._consumer.turns.on_end(run, self._holdings.running)
         seconds = None if run.started is None else time.monotonic() - run.started
         if seconds is not None and not run.in_process:
             self._consumer.pace.note(seconds)
