@@ -183,7 +183,7 @@ def new_version(story: Story, ordinal: int, label: str, request: str, job: str) 
         ),
         *("stac_collection_id", "bbox", "external_blob_path", "export_run_id", "exported_revision"),
         *("first_approved_at", "first_exported_at"),
-        *("endorsed_revision", "endorsed_by", "endorsed_at"),
+        *("endorsed_revision", "endorsed_by", "endorsed_at", "approved_by", "seconded_by"),
         *("deleted_at", "deleted_by"),
     )
     return {
@@ -238,6 +238,7 @@ def approved(revision: int) -> dict[str, Any]:
         "approved_revision": revision,
         "reviewer": REVIEWER,
         "reviewed_at": A_MOMENT,
+        "approved_by": REVIEWER,
         **TOUCHED,
     }
 

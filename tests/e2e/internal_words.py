@@ -13,7 +13,18 @@ FIELDS: Final = frozenset(
         *("job_id", "current_job_id", "job_count", "node_id", "node_summary", "current_node", "current_nodes"),
         *("task_id", "worker_id", "owner_id", "queue", "handler", "workflow_id", "workflow_version"),
         *("blob_path", "external_blob_path", "export_run_id", "table_name", "stac_item_id", "outputs"),
-        *("reviewer", "cleared_by", "made_public_by", "deleted_by", "submitted_by", "actor", "owner_epoch"),
+        *(
+            "reviewer",
+            "approved_by",
+            "seconded_by",
+            "endorsed_by",
+            "cleared_by",
+            "made_public_by",
+            "deleted_by",
+            "submitted_by",
+            "actor",
+            "owner_epoch",
+        ),
     }
 )
 WORDS: Final = (

@@ -847,6 +847,8 @@ export interface components {
             rejection_reason?: string | null;
             revoked_at?: string | null;
             approved_revision?: number | null;
+            approved_by?: string | null;
+            seconded_by?: string | null;
             first_approved_at?: string | null;
             endorsed_revision?: number | null;
             endorsed_by?: string | null;

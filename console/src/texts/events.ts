@@ -207,7 +207,7 @@ export const events: Record<Event['event_type'], Sentence> = {
   asset_processing_failed: processingFailed,
   asset_approved: approved,
   asset_rejected: ofVersion('was rejected'),
-  asset_endorsed: ofVersion('was approved by the first of two reviewers'),
+  asset_endorsed: ofVersion('was approved for the public by one of two reviewers'),
   asset_revoked: ofVersion('was revoked'),
   asset_clearance_changed: clearanceChanged,
   asset_unpublished: (told) => `The asset was unpublished${because(told.text('reason'))}`,

@@ -105,6 +105,11 @@ class AssetVersionRepository(Repository[AssetVersion]):
         seen = {"revision": version.revision, "output_hash": version.output_hash}
         return await self._one("endorse_version", {**_key(version), **seen, "actor": actor, "now": now})
 
+    async def second(self, version: AssetVersion, actor: str, now: datetime) -> AssetVersion | None:
+        """Note who else has approved the revision in service for the public, if it still is that one."""
+        given = {**_key(version), "revision": version.approved_revision, "actor": actor, "now": now}
+        return await self._one("second_version", given)
+
     async def fault_of_table(self, version: AssetVersion, most_bytes: int) -> str | None:
         """Return what is wrong with the newest table of a version; the rows of a larger one are not looked at."""
         named = {"job_id": version.current_job_id, "table_name": version.table_name, "most_bytes": most_bytes}

@@ -38,6 +38,14 @@ WHERE asset_id = %(asset_id)s AND version_ordinal = %(version_ordinal)s AND dele
   AND revision = %(revision)s AND output_hash IS NOT DISTINCT FROM %(output_hash)s
 RETURNING *;
 
+-- name: second_version
+-- The other reviewer of the revision in service.
+UPDATE dagapp.asset_versions
+SET seconded_by = %(actor)s, updated_at = %(now)s
+WHERE asset_id = %(asset_id)s AND version_ordinal = %(version_ordinal)s AND deleted_at IS NULL
+  AND approved_revision = %(revision)s AND seconded_by IS NULL
+RETURNING *;
+
 -- name: fault_of_table
 SELECT dagapp.fault_of_table(%(job_id)s, %(table_name)s, %(most_bytes)s) AS fault;
 
@@ -148,11 +156,14 @@ SELECT EXISTS (
 
 -- name: outdated_copies
 -- Versions that the public sees in an older revision than the one in service, for no decision came between: they were
--- processed again. An export that was begun, however it ended, is not begun again here.
+-- processed again. An export that was begun, however it ended, is not begun again here, and where two reviewers must have
+-- approved what is copied, nothing that one alone has approved.
 SELECT version.asset_id, version.version_ordinal
 FROM dagapp.asset_versions AS version
 JOIN dagapp.geospatial_assets AS asset ON asset.asset_id = version.asset_id
+JOIN dagapp.platforms AS platform ON platform.platform_id = asset.platform_id
 WHERE version.exported_revision <> version.approved_revision AND version.deleted_at IS NULL
+  AND (version.seconded_by IS NOT NULL OR NOT platform.four_eyes)
   AND asset.deleted_at IS NULL AND asset.clearance_state = 'public'
   AND (asset.url_mode = 'all_versions' OR version.version_ordinal = asset.latest_approved_version_ordinal)
   AND (%(asset_id)s::text IS NULL OR version.asset_id = %(asset_id)s)

@@ -4,7 +4,9 @@ from datetime import datetime
 from typing import ClassVar
 from uuid import UUID
 
-from graticule.core.ids import JobId, PlatformId
+from psycopg import sql
+
+from graticule.core.ids import AssetId, JobId, PlatformId
 from graticule.core.models import PlatformRequest
 from graticule.repositories.base import Repository
 from graticule.repositories.queries import load_queries
@@ -25,6 +27,13 @@ class RequestRepository(Repository[PlatformRequest]):
         """Give the request that a partner's submission with this key made before."""
         parameters = {"platform_id": platform_id, "idempotency_key": idempotency_key}
         return await self._one("find_request_by_idempotency_key", parameters)
+
+    async def submitter(self, asset_id: AssetId, version_ordinal: int, revision: int) -> str | None:
+        """Return who submitted the source of a revision; None of one that no request made."""
+        given = {"asset_id": asset_id, "version_ordinal": version_ordinal, "revision": revision}
+        statement = sql.SQL(self.queries["submitter_of_revision"])
+        row = await self._fetch_one(statement, given, "read who submitted a revision")
+        return None if row is None else row["submitter"]
 
     async def fail(self, request_id: UUID | None, error: str, now: datetime) -> None:
         """End a request whose job has ended without it."""

@@ -16,3 +16,6 @@ UPDATE dagapp.platform_requests
 SET status = 'accepted', job_id = %(job_id)s, last_error = NULL, retry_count = retry_count + 1, updated_at = %(now)s
 WHERE request_id = %(request_id)s AND status = 'failed'
 RETURNING *;
+
+-- name: submitter_of_revision
+SELECT dagapp.submitter_of(%(asset_id)s, %(version_ordinal)s, %(revision)s) AS submitter;

@@ -4,8 +4,8 @@
 SET LOCAL client_min_messages = warning;
 SET LOCAL ROLE graticule_owner;
 
--- No change of the assets and versions between the correction and the trigger.
-LOCK TABLE dagapp.geospatial_assets, dagapp.asset_versions IN SHARE ROW EXCLUSIVE MODE;
+-- No change of the assets and versions between the correction and the trigger. Jobs first, as in the steps of the engine.
+LOCK TABLE dagapp.dag_jobs, dagapp.geospatial_assets, dagapp.asset_versions IN SHARE ROW EXCLUSIVE MODE;
 
 -- Older releases wrote the last change into the columns of the first clearance, and cleared those of the first
 -- publication. The history has all changes.
@@ -66,39 +66,112 @@ DROP TRIGGER IF EXISTS keep_first_times ON dagapp.geospatial_assets;
 CREATE TRIGGER keep_first_times BEFORE UPDATE OF cleared_at, made_public_at ON dagapp.geospatial_assets
     FOR EACH ROW EXECUTE FUNCTION dagapp.keep_first_times();
 
--- Four eyes, where the platform wants them: nobody approves what they submitted, and nobody alone makes public what they
--- alone have approved.
-CREATE OR REPLACE FUNCTION dagapp.check_submitter() RETURNS trigger LANGUAGE plpgsql AS $$
+-- Four eyes, where the platform wants them: nobody approves what they submitted, and the public sees what two reviewers have
+-- approved. What counts is who approved and who submitted the revision in service: `reviewer` and `last_request_id` are
+-- about the newest one.
+
+-- Who submitted a revision. One that was processed again has the source, and thus the submitter, of an earlier one; a retry
+-- is the same request.
+CREATE OR REPLACE FUNCTION dagapp.submitter_of(of_asset text, of_ordinal int, of_revision int) RETURNS text
+LANGUAGE sql STABLE AS $$
+    SELECT submitted_by::text FROM dagapp.platform_requests
+    WHERE asset_id = of_asset AND version_ordinal = of_ordinal AND revision <= of_revision
+      AND NOT request_body ? 'reprocess'
+    ORDER BY revision DESC, created_at DESC
+    LIMIT 1
+$$;
+
+GRANT EXECUTE ON FUNCTION dagapp.submitter_of(text, int, int) TO graticule_orchestrator;
+
+-- Who approved what is in service already. A second reviewer is known by the endorsement or, of what is public, by the
+-- clearance that came after the approval.
+DO $$
 BEGIN
-    IF EXISTS (
-        SELECT FROM dagapp.platform_requests AS request JOIN dagapp.platforms USING (platform_id)
-        WHERE request.request_id = NEW.last_request_id AND request.submitted_by = NEW.reviewer AND platforms.four_eyes
+    IF EXISTS (SELECT FROM pg_trigger WHERE tgrelid = 'dagapp.asset_versions'::regclass
+               AND tgname = 'keep_approvers') THEN
+        RETURN;
+    END IF;
+    UPDATE dagapp.asset_versions AS version
+    SET approved_by = noted.approved_by,
+        seconded_by = CASE WHEN noted.seconded_by <> noted.approved_by THEN noted.seconded_by END
+    FROM (
+        SELECT version.asset_id, version.version_ordinal, coalesce(made.reviewer, version.reviewer) AS approved_by,
+               CASE WHEN version.endorsed_revision = version.approved_revision
+                         AND version.endorsed_by <> coalesce(made.reviewer, version.reviewer) THEN version.endorsed_by
+                    WHEN version.exported_revision = version.approved_revision AND asset.clearance_state = 'public'
+                         AND asset.clearance_changed_at > coalesce(made.reviewed_at, version.reviewed_at)
+                         AND asset.clearance_changed_by IS DISTINCT FROM dagapp.submitter_of(
+                             version.asset_id, version.version_ordinal, version.approved_revision)
+                    THEN asset.clearance_changed_by END AS seconded_by
+        FROM dagapp.asset_versions AS version
+        JOIN dagapp.geospatial_assets AS asset ON asset.asset_id = version.asset_id
+        LEFT JOIN dagapp.asset_revisions AS made
+            ON made.asset_id = version.asset_id AND made.version_ordinal = version.version_ordinal
+            AND made.revision = version.approved_revision
+        WHERE version.approved_revision IS NOT NULL
+    ) AS noted
+    WHERE noted.asset_id = version.asset_id AND noted.version_ordinal = version.version_ordinal;
+END $$;
+
+-- A revision that was made of the same content keeps the approvals of the one before it.
+CREATE OR REPLACE FUNCTION dagapp.keep_approvers() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    submitter text := dagapp.submitter_of(NEW.asset_id, NEW.version_ordinal, NEW.approved_revision);
+    who text;
+BEGIN
+    IF NEW.approved_revision IS NULL THEN
+        NEW.approved_by := NULL;
+        NEW.seconded_by := NULL;
+    ELSIF NEW.approval_state = 'approved' AND OLD.approval_state <> 'approved' THEN
+        who := NEW.reviewer;
+        NEW.approved_by := NEW.reviewer;
+        NEW.seconded_by := CASE WHEN NEW.endorsed_revision = NEW.approved_revision AND NEW.endorsed_by <> NEW.reviewer
+                                     AND NEW.endorsed_by IS DISTINCT FROM submitter THEN NEW.endorsed_by END;
+    ELSIF NEW.seconded_by IS DISTINCT FROM OLD.seconded_by THEN
+        who := NEW.seconded_by;
+    END IF;
+    IF who = submitter AND EXISTS (
+        SELECT FROM dagapp.geospatial_assets JOIN dagapp.platforms USING (platform_id)
+        WHERE asset_id = NEW.asset_id AND four_eyes
     ) THEN
         RAISE EXCEPTION USING
             ERRCODE = 'check_violation',
-            MESSAGE = format('%s submitted the revision, and the platform wants another person to approve it.', NEW.reviewer);
+            MESSAGE = format('%s submitted the revision, and the platform wants another person to approve it.', who);
     END IF;
     RETURN NEW;
 END $$;
 
-DROP TRIGGER IF EXISTS check_submitter ON dagapp.asset_versions;
-CREATE TRIGGER check_submitter BEFORE UPDATE OF approval_state ON dagapp.asset_versions FOR EACH ROW
-    WHEN (NEW.approval_state = 'approved' AND OLD.approval_state <> 'approved')
-    EXECUTE FUNCTION dagapp.check_submitter();
+DROP TRIGGER IF EXISTS check_submitter ON dagapp.asset_versions;  -- of an earlier state of this file
+DROP FUNCTION IF EXISTS dagapp.check_submitter();
+DROP TRIGGER IF EXISTS keep_approvers ON dagapp.asset_versions;
+CREATE TRIGGER keep_approvers BEFORE UPDATE OF approval_state, approved_revision, seconded_by ON dagapp.asset_versions
+    FOR EACH ROW
+    WHEN (NEW.approved_revision IS DISTINCT FROM OLD.approved_revision
+          OR NEW.approval_state = 'approved' AND OLD.approval_state <> 'approved'
+          OR NEW.seconded_by IS DISTINCT FROM OLD.seconded_by)
+    EXECUTE FUNCTION dagapp.keep_approvers();
 
 CREATE OR REPLACE FUNCTION dagapp.check_second_reviewer() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    withheld record;
 BEGIN
-    IF EXISTS (
-        SELECT FROM dagapp.asset_versions AS version JOIN dagapp.platforms ON platforms.platform_id = NEW.platform_id
-        WHERE version.asset_id = NEW.asset_id AND version.version_ordinal = NEW.latest_approved_version_ordinal
-          AND platforms.four_eyes AND version.reviewer = NEW.clearance_changed_by
-          AND (version.endorsed_revision = version.approved_revision
-               AND version.endorsed_by <> NEW.clearance_changed_by) IS NOT TRUE
-    ) THEN
+    SELECT version.version_ordinal, version.approved_by, version.seconded_by INTO withheld
+    FROM dagapp.asset_versions AS version
+    JOIN dagapp.platforms ON platforms.platform_id = NEW.platform_id AND platforms.four_eyes
+    WHERE version.asset_id = NEW.asset_id AND version.approved_revision IS NOT NULL AND version.deleted_at IS NULL
+      AND (version.version_ordinal = NEW.latest_approved_version_ordinal OR NEW.url_mode = 'all_versions')
+      AND (version.seconded_by IS NULL OR NEW.clearance_changed_by = dagapp.submitter_of(
+               version.asset_id, version.version_ordinal, version.approved_revision))
+    ORDER BY version.version_ordinal DESC
+    LIMIT 1;
+    IF FOUND THEN
         RAISE EXCEPTION USING
             ERRCODE = 'check_violation',
-            MESSAGE = format('Nobody but %s has approved the version, and the platform wants two reviewers before the'
-                             ' public sees it.', NEW.clearance_changed_by);
+            MESSAGE = CASE WHEN withheld.seconded_by IS NULL
+                THEN format('Nobody but %s has approved version %s, and the platform wants two reviewers before the public'
+                            ' sees it.', coalesce(withheld.approved_by, 'one person'), withheld.version_ordinal)
+                ELSE format('%s submitted version %s, and the platform wants another person to make it public.',
+                            NEW.clearance_changed_by, withheld.version_ordinal) END;
     END IF;
     RETURN NEW;
 END $$;
@@ -107,6 +180,31 @@ DROP TRIGGER IF EXISTS check_second_reviewer ON dagapp.geospatial_assets;
 CREATE TRIGGER check_second_reviewer BEFORE UPDATE OF clearance_state ON dagapp.geospatial_assets FOR EACH ROW
     WHEN (NEW.clearance_state = 'public' AND OLD.clearance_state <> 'public')
     EXECUTE FUNCTION dagapp.check_second_reviewer();
+
+-- Whatever the decision was: what is copied for the public was approved by two.
+CREATE OR REPLACE FUNCTION dagapp.check_export() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    approver text;
+BEGIN
+    SELECT coalesce(version.approved_by, 'one person') INTO approver
+    FROM dagapp.asset_versions AS version
+    JOIN dagapp.geospatial_assets AS asset ON asset.asset_id = version.asset_id
+    JOIN dagapp.platforms ON platforms.platform_id = asset.platform_id AND platforms.four_eyes
+    WHERE version.asset_id = NEW.asset_id AND version.version_ordinal = NEW.version_ordinal
+      AND version.seconded_by IS NULL;
+    IF FOUND THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'check_violation',
+            MESSAGE = format('Nobody but %s has approved version %s, and the platform wants two reviewers before the public'
+                             ' sees it.', approver, NEW.version_ordinal);
+    END IF;
+    RETURN NEW;
+END $$;
+
+-- Replaced, and not dropped: that would keep others from reading the jobs.
+CREATE OR REPLACE TRIGGER check_export BEFORE INSERT ON dagapp.dag_jobs FOR EACH ROW
+    WHEN (NEW.purpose = 'export' AND NEW.status = 'pending')  -- and not one that a restored backup has
+    EXECUTE FUNCTION dagapp.check_export();
 
 -- Older releases counted each job of a version, also those that export it. The history has one event for each that
 -- processes it.

@@ -17,6 +17,7 @@ from graticule.repositories.assets import AssetRepository, AssetVersionRepositor
 from graticule.repositories.database import Connection, Database
 from graticule.repositories.events import EventRepository
 from graticule.repositories.ownership import OwnershipRepository
+from graticule.repositories.platforms import PlatformRepository
 from graticule.services.review_effects import Standing
 
 UNDER_WAY = frozenset({ProcessingState.QUEUED, ProcessingState.PROCESSING})
@@ -38,14 +39,20 @@ class AssetUnderChange:
         *,
         is_new: bool = False,
         dry_run: bool = False,
+        four_eyes: bool = False,
     ) -> None:
         self.dry_run = dry_run  # nothing of it is kept
+        self.four_eyes = four_eyes  # two people for each decision that opens access: see four_eyes.py
         self.is_new = is_new  # made by this transaction: nobody has seen it, so nothing of it has changed
         self.connection = connection
         self.asset = asset
         self.versions = {version.version_ordinal: version for version in versions}
         self.caller = caller
-        self.before = Standing.of(asset, self.versions)
+        self.before = self.standing()
+
+    def standing(self) -> Standing:
+        """Return how the asset stands now."""
+        return Standing.of(self.asset, self.versions, four_eyes=self.four_eyes)
 
     @property
     def live(self) -> list[AssetVersion]:
@@ -171,7 +178,8 @@ async def loaded(
     await AssetRepository(connection).hold_jobs(asset_id)
     asset = await AssetRepository(connection).get(asset_id=asset_id)
     versions = await AssetVersionRepository(connection).of_asset(asset_id)
-    return AssetUnderChange(connection, asset, versions, caller, dry_run=dry_run)
+    platform = await PlatformRepository(connection).get(platform_id=asset.platform_id)
+    return AssetUnderChange(connection, asset, versions, caller, dry_run=dry_run, four_eyes=platform.four_eyes)
 
 
 def no_such_asset(asset_id: AssetId) -> NotFound:

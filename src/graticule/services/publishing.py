@@ -12,9 +12,11 @@ from graticule.core.models import AssetVersion
 from graticule.core.models.engine import JobPurpose
 from graticule.core.models.platform import UrlMode
 from graticule.core.permissions import Caller
+from graticule.core.states import ClearanceState
 from graticule.repositories.assets import AssetRepository, AssetRevisionRepository, AssetVersionRepository
 from graticule.repositories.database import Database
 from graticule.repositories.steps import AssetWork
+from graticule.services import four_eyes
 from graticule.services.asset_changes import AssetUnderChange, loaded
 from graticule.services.jobs import JobService, Submission
 from graticule.services.workflow_choice import OUTPUTS, PUBLISHING, publishing_inputs
@@ -35,13 +37,28 @@ class PublishingJobs:
     async def publish(self, change: AssetUnderChange, now: datetime, named: AssetVersion | None = None) -> JobId | None:
         """Copy what the public may reach and has not in its present revision; give the job of the newest version.
 
-        That is the latest version, with `all_versions` each one in service, and the one that was named.
+        What too few reviewers have approved stays as it is, whichever decision led here.
         """
         job_id = None
-        for version in list_for_public(change, named):
-            if not await self._is_published(change, version):
+        for version in await self.list_unpublished(change, named):
+            if four_eyes.may_be_public(change, version):
                 job_id = await self._export(change, version, now)
         return job_id
+
+    async def list_unpublished(self, change: AssetUnderChange, named: AssetVersion | None = None) -> list[AssetVersion]:
+        """Return what the public may reach, were the asset public, and has not in its present revision.
+
+        That is the latest version, with `all_versions` each one in service, and the one that was named.
+        """
+        reached = list_for_public(change, named)
+        return [version for version in reached if not await self._is_published(change, version)]
+
+    async def list_withheld(self, change: AssetUnderChange) -> list[AssetVersion]:
+        """Return the versions of a public asset that `publish` leaves out because too few have approved them."""
+        if change.asset.clearance_state is not ClearanceState.PUBLIC:
+            return []
+        withheld = [version for version in list_for_public(change) if not four_eyes.may_be_public(change, version)]
+        return [version for version in withheld if not await self._is_published(change, version)]
 
     async def renew(self, change: AssetUnderChange, now: datetime) -> list[JobId]:
         """Copy anew what was processed again while it was public; give the jobs."""

@@ -18,11 +18,12 @@ class Standing:
 
     asset: GeospatialAsset
     versions: Mapping[int, AssetVersion]
+    four_eyes: bool
 
     @classmethod
-    def of(cls, asset: GeospatialAsset, versions: Mapping[int, AssetVersion]) -> Self:
+    def of(cls, asset: GeospatialAsset, versions: Mapping[int, AssetVersion], *, four_eyes: bool) -> Self:
         """Return a standing that does not follow later changes of `versions`."""
-        return cls(asset, dict(versions))
+        return cls(asset, dict(versions), four_eyes)
 
     def reached(self, audience: Audience) -> dict[int, int]:
         """Return the revision of each version that the service addresses of an audience reach."""
@@ -36,7 +37,16 @@ class Standing:
             if version.deleted_at is None and version.approved_revision is not None
         }
         is_latest_only = self.asset.url_mode is UrlMode.LATEST_ONLY
-        return dict([*approved.items()][-1:]) if is_latest_only else approved
+        reached = dict([*approved.items()][-1:]) if is_latest_only else approved
+        return {
+            ordinal: revision
+            for ordinal, revision in reached.items()
+            if audience is not Audience.EXTERNAL or not self._is_withheld(self.versions[ordinal])
+        }
+
+    def _is_withheld(self, version: AssetVersion) -> bool:
+        """Whether the public sees nothing of a version because one reviewer alone has approved it."""
+        return self.four_eyes and version.seconded_by is None and version.exported_revision is None
 
 
 def describe_effects(before: Standing, after: Standing) -> list[str]:

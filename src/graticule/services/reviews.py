@@ -21,6 +21,7 @@ from graticule.core.exchange import (
 from graticule.core.ids import AssetId, JobId
 from graticule.core.models import AssetVersion
 from graticule.core.models.engine import EventType, JobPurpose
+from graticule.core.models.platform import UrlMode
 from graticule.core.permissions import Caller
 from graticule.core.refusals import Refusal
 from graticule.core.states import CLEARANCE, ApprovalState, ClearanceState, ProcessingState
@@ -28,8 +29,8 @@ from graticule.repositories.assets import AssetVersionRepository
 from graticule.repositories.database import Database
 from graticule.services import four_eyes, layer_catalog
 from graticule.services.asset_changes import AFTER_FAILURE, UNDER_WAY, AssetUnderChange, changing
-from graticule.services.publishing import PublishingJobs, list_for_public
-from graticule.services.review_effects import Standing, describe_effects
+from graticule.services.publishing import PublishingJobs
+from graticule.services.review_effects import describe_effects
 from graticule.services.reviewed_files import ReviewedFiles
 from graticule.services.reviewed_revisions import RevisionAtIssue, resolve_named_revision
 
@@ -72,7 +73,8 @@ class ReviewService:
                 return await _endorse(change, asked, version, now)
             before, cleared = change.asset.clearance_state, _cleared(change, asked.clearance_level, caller, now)
             version = change.written(await AssetVersionRepository(change.connection).approve(version, caller.name, now))
-            await _require_second_person(change, asked.clearance_level, version)
+            if asked.clearance_level is ClearanceState.PUBLIC:
+                await self._second(change, version, now, asked)
             await change.change_asset(now, **cleared.changes, latest_approved_version_ordinal=_latest(change))
             await change.tell(
                 EventType.ASSET_APPROVED,
@@ -81,8 +83,7 @@ class ReviewService:
                 revision=version.revision,
                 clearance_before=before,
                 clearance_state=asked.clearance_level,
-                reviewer_named=_other_reviewer(asked, caller),
-                note=asked.note,
+                **_said(asked, caller),
             )
             job_id = await self._follow_clearance(change, before, version, now)
             return _answer(change, version, warning=cleared.warning, job_id=job_id)
@@ -122,8 +123,7 @@ class ReviewService:
                 version.version_ordinal,
                 revision=version.revision,
                 reason=asked.reason,
-                reviewer_named=_other_reviewer(asked, caller),
-                note=asked.note,
+                **_said(asked, caller),
             )
             return _answer(change, version)
 
@@ -148,12 +148,11 @@ class ReviewService:
                 version.version_ordinal,
                 revision=before.approved_revision,
                 reason=asked.reason,
-                reviewer_named=_other_reviewer(asked, caller),
-                note=asked.note,
+                **_said(asked, caller),
             )
             await layer_catalog.follow(change, now)
             job_id = await self._withdraw(change, before, now)
-            return _answer(change, version, job_id=job_id)
+            return _answer(change, version, warning=await self._warn_of_withheld(change), job_id=job_id)
 
     async def change_clearance(self, asset_id: AssetId, asked: ClearanceChange, caller: Caller) -> AssetChange:
         """Say who may see an asset of which a version is approved."""
@@ -180,12 +179,13 @@ class ReviewService:
             before = change.asset.url_mode
             if before is asked.url_mode:
                 return _answer(change, changed=False)
-            now = self._database.now()
+            now, is_public = self._database.now(), change.asset.clearance_state is ClearanceState.PUBLIC
             await change.change_asset(now, url_mode=asked.url_mode)
-            await _require_second_person(change, change.asset.clearance_state)
+            if is_public and asked.url_mode is UrlMode.ALL_VERSIONS:
+                await self._second(change, None, now)
             await change.tell(EventType.ASSET_URL_MODE_CHANGED, now, before=before, url_mode=asked.url_mode)
-            is_public = change.asset.clearance_state is ClearanceState.PUBLIC
-            return _answer(change, job_id=await self._publishing.publish(change, now) if is_public else None)
+            job_id = await self._publishing.publish(change, now) if is_public else None
+            return _answer(change, warning=await self._warn_of_withheld(change), job_id=job_id)
 
     async def delete_version(self, asset_id: AssetId, ordinal: int, asked: Change, caller: Caller) -> AssetChange:
         """Mark a version as deleted, which resolves it; what processes it is cancelled, what serves it withdrawn."""
@@ -199,7 +199,7 @@ class ReviewService:
             await change.tell(EventType.ASSET_VERSION_DELETED, now, ordinal, version_label=version.version_label)
             await layer_catalog.follow(change, now)
             job_id = await self._withdraw(change, version, now)
-            return _answer(change, deleted, job_id=job_id)
+            return _answer(change, deleted, warning=await self._warn_of_withheld(change), job_id=job_id)
 
     async def unpublish(self, asset_id: AssetId, asked: Removal, caller: Caller) -> AssetChange:
         """Remove an asset from all services; its rows stay, and a new submission revives it."""
@@ -219,22 +219,44 @@ class ReviewService:
         self, change: AssetUnderChange, asked: Approval | ClearanceChange, version: AssetVersion
     ) -> AssetChange:
         level, before, now = asked.clearance_level, change.asset.clearance_state, self._database.now()
+        is_seconded = level is ClearanceState.PUBLIC and await self._second(change, version, now, asked)
         if before is level:
+            if is_seconded:
+                await change.change_asset(now)
             job_id = await self._follow_clearance(change, before, version, now)
             return _answer(change, version, changed=job_id is not None, job_id=job_id)
         cleared = _cleared(change, level, change.caller, now)
-        await _require_second_person(change, level, version)
         await change.change_asset(now, **cleared.changes)
         await change.tell(
             EventType.ASSET_CLEARANCE_CHANGED,
             now,
             before=before,
             clearance_state=level,
-            reviewer_named=_other_reviewer(asked, change.caller),
-            note=asked.note,
+            **_said(asked, change.caller),
         )
         job_id = await self._follow_clearance(change, before, version, now)
         return _answer(change, version, warning=cleared.warning, job_id=job_id)
+
+    async def _second(
+        self,
+        change: AssetUnderChange,
+        named: AssetVersion | None,
+        now: datetime,
+        asked: Approval | ClearanceChange | None = None,
+    ) -> bool:
+        """Refuse that one person alone lets the public see a version, where the platform wants two.
+
+        Returns whether the caller is now the second one for a version in service.
+        """
+        if not change.four_eyes:
+            return False
+        said = {} if asked is None else _said(asked, change.caller)
+        versions = await self._publishing.list_unpublished(change, named)
+        return bool(await four_eyes.second(change, versions, now, **said))
+
+    async def _warn_of_withheld(self, change: AssetUnderChange) -> str | None:
+        withheld = await self._publishing.list_withheld(change)
+        return " ".join(map(four_eyes.describe_withheld, withheld)) or None
 
     async def _follow_clearance(
         self, change: AssetUnderChange, before: ClearanceState, version: AssetVersion, now: datetime
@@ -276,9 +298,9 @@ async def _choose_for_approval(change: AssetUnderChange, asked: Approval) -> tup
 
 async def _needs_another_reviewer(change: AssetUnderChange, asked: Approval, version: AssetVersion) -> bool:
     """Whether this approval is the first of two that the platform wants before the public sees a version."""
-    if not await four_eyes.applies(change):
+    if not change.four_eyes:
         return False
-    await four_eyes.require_other_than_submitter(change, version)
+    await four_eyes.require_other_than_submitter(change, version, version.revision)
     return asked.clearance_level is ClearanceState.PUBLIC and not four_eyes.is_endorsed(change, version)
 
 
@@ -290,20 +312,9 @@ async def _endorse(change: AssetUnderChange, asked: Approval, version: AssetVers
         now,
         version.version_ordinal,
         revision=version.revision,
-        reviewer_named=_other_reviewer(asked, change.caller),
-        note=asked.note,
+        **_said(asked, change.caller),
     )
     return _answer(change, version, warning=HALF_APPROVED)
-
-
-async def _require_second_person(
-    change: AssetUnderChange, level: ClearanceState, named: AssetVersion | None = None
-) -> None:
-    """Refuse that one person alone lets the public see a version, where the platform wants two."""
-    if level is ClearanceState.PUBLIC and await four_eyes.applies(change):
-        if named is not None:
-            await four_eyes.require_other_than_submitter(change, named)
-        four_eyes.require_two_reviewers(change, list_for_public(change, named))
 
 
 async def _require_served(change: AssetUnderChange, asked: Decision, version: AssetVersion) -> RevisionAtIssue:
@@ -314,9 +325,9 @@ async def _require_served(change: AssetUnderChange, asked: Decision, version: As
     return at_issue
 
 
-def _other_reviewer(asked: Decision, caller: Caller) -> str | None:
-    """Return the name of a reviewer in a body, where it is not that of the caller who counts as the reviewer."""
-    return None if asked.reviewer == caller.name else asked.reviewer
+def _said(asked: Approval | Rejection | Revocation | ClearanceChange, caller: Caller) -> dict[str, Any]:
+    """Return what the event of a decision quotes: its note, and whom it names as the reviewer besides the caller."""
+    return {"reviewer_named": None if asked.reviewer == caller.name else asked.reviewer, "note": asked.note}
 
 
 async def _require_intact_table(change: AssetUnderChange, version: AssetVersion) -> None:
@@ -400,7 +411,7 @@ def _answer(
         version=current,
         changed=changed,
         dry_run=change.dry_run,
-        effects=describe_effects(change.before, Standing.of(change.asset, change.versions)),
+        effects=describe_effects(change.before, change.standing()),
         warning=warning,
         job_id=None if change.dry_run else job_id,
     )

@@ -451,6 +451,8 @@ def _rich_version(key: dict[str, Any], times: dict[str, Any]) -> AssetVersion:
         rejection_reason=NASTY,
         revoked_at=LATER,
         approved_revision=1,
+        approved_by="Ölga",
+        seconded_by="Zoë",
         endorsed_revision=2,
         endorsed_by="Zoë",
         endorsed_at=NOW,

@@ -232,6 +232,7 @@ FORBIDDEN: dict[str, list[Row]] = {
     "asset_versions_approved_has_reviewer": [changed(THIRD, reviewer=None), changed(THIRD, reviewed_at=None)],
     "asset_versions_approved_has_revision": [changed(THIRD, approved_revision=None)],
     "asset_versions_approved_was_made": [changed(THIRD, approved_revision=2)],
+    "asset_versions_seconded_by_another": [changed(THIRD, approved_by="ruth", seconded_by="ruth")],
     "asset_versions_endorsed_has_reviewer": [changed(THIRD, endorsed_revision=1), changed(THIRD, endorsed_by="ruth")],
     "asset_versions_revoked_is_rejected": [changed(THIRD, revoked_at=NOW)],
     "asset_versions_bbox_has_corners": [

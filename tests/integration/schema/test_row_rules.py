@@ -92,3 +92,59 @@ async def test_migration_corrects_rows_once(earlier: TestDatabase) -> None:
 def read(database: TestDatabase, asset_id: str) -> dict[str, Any] | None:
     with psycopg.connect(database.url(), row_factory=dict_row) as admin:
         return admin.execute(READ, [asset_id]).fetchone()
+
+
+APPROVED: Final = "d" * 32
+SECONDED: Final = "e" * 32
+WITHOUT_APPROVERS: LiteralString = """
+    DROP FUNCTION dagapp.keep_approvers CASCADE;
+    ALTER TABLE dagapp.asset_versions DROP COLUMN approved_by, DROP COLUMN seconded_by;
+    COMMENT ON FUNCTION dagapp.keep_first_times() IS 'of another release';
+    INSERT INTO dagapp.geospatial_assets (asset_id, platform_id, platform_refs, data_type, clearance_state, cleared_at,
+                                          cleared_by, made_public_at, made_public_by, clearance_changed_at,
+                                          clearance_changed_by)
+    VALUES (%(approved)s, 'ddh', '{"dataset_id": "1"}', 'raster', 'public', now(), 'x', now(), 'x', '2026-05-03Z',
+            'omar'),
+           (%(seconded)s, 'ddh', '{"dataset_id": "2"}', 'raster', 'ouo', now(), 'x', NULL, NULL, '2026-05-03Z', 'omar');
+    INSERT INTO dagapp.asset_versions (asset_id, version_ordinal, version_label, revision, approval_state, reviewer,
+                                       reviewed_at, approved_revision, exported_revision, endorsed_revision,
+                                       endorsed_by)
+    VALUES (%(approved)s, 0, 'made public later', 1, 'approved', 'ruth', '2026-05-02Z', 1, 1, NULL, NULL),
+           (%(approved)s, 1, 'approved later', 1, 'approved', 'ruth', '2026-05-04Z', 1, 1, NULL, NULL),
+           (%(approved)s, 2, 'not in service', 1, 'pending_review', NULL, NULL, NULL, NULL, 1, 'ruth'),
+           (%(seconded)s, 0, 'endorsed', 1, 'approved', 'ruth', '2026-05-02Z', 1, NULL, 1, 'omar'),
+           (%(seconded)s, 1, 'overwritten', 2, 'pending_review', NULL, NULL, 1, NULL, NULL, NULL),
+           (%(seconded)s, 2, 'not public', 1, 'approved', 'ruth', '2026-05-02Z', 1, 1, NULL, NULL);
+    INSERT INTO dagapp.asset_revisions (asset_id, version_ordinal, revision, approval_state, clearance_state, reviewer,
+                                        reviewed_at, created_at)
+    VALUES (%(seconded)s, 1, 1, 'approved', 'ouo', 'olga', '2026-05-01Z', '2026-05-01Z')
+"""
+
+
+async def test_migration_notes_who_approved_what_is_in_service(quiet_server: None) -> None:
+    with new_database() as created:
+        with psycopg.connect(created.url()) as admin:
+            for statement in WITHOUT_APPROVERS.split(";"):
+                admin.execute(statement.encode(), {"approved": APPROVED, "seconded": SECONDED})
+        async with database_schema(created.url()) as schema:
+            assert (await schema.migrate()).current
+        with psycopg.connect(created.url()) as admin:
+            found = admin.execute(
+                "SELECT version_label, approved_by, seconded_by FROM dagapp.asset_versions"
+            ).fetchall()
+            admin.execute(  # as an earlier release does, which does not know the columns
+                "UPDATE dagapp.asset_versions SET approval_state = 'approved', reviewer = 'olga', reviewed_at = now(),"
+                " approved_revision = revision WHERE version_label = 'not in service'"
+            )
+            late = admin.execute(
+                "SELECT approved_by, seconded_by FROM dagapp.asset_versions WHERE version_label = 'not in service'"
+            ).fetchone()
+    assert sorted(found) == [
+        ("approved later", "ruth", None),
+        ("endorsed", "ruth", "omar"),
+        ("made public later", "ruth", "omar"),
+        ("not in service", None, None),
+        ("not public", "ruth", None),
+        ("overwritten", "olga", None),
+    ]
+    assert late == ("olga", "ruth")

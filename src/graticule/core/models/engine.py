@@ -100,7 +100,7 @@ class EventType(StrEnum):
     ASSET_PROCESSING_FAILED = "asset_processing_failed"  # the workflow of a version failed
     ASSET_APPROVED = "asset_approved"  # a reviewer put a version into service
     ASSET_REJECTED = "asset_rejected"  # a reviewer sent a version back
-    ASSET_ENDORSED = "asset_endorsed"  # the first of two reviewers approved a version for the public
+    ASSET_ENDORSED = "asset_endorsed"  # one of two reviewers approved a version for the public
     ASSET_REVOKED = "asset_revoked"  # a reviewer took a version out of service
     ASSET_CLEARANCE_CHANGED = "asset_clearance_changed"  # someone said who may see the asset
     ASSET_UNPUBLISHED = "asset_unpublished"  # someone removed the asset from all services

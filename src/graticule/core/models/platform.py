@@ -248,6 +248,7 @@ class AssetVersion(Reviewable, Row):
             Check("approved_has_revision", "approval_state <> 'approved' OR approved_revision IS NOT NULL"),
             Check("approved_was_made", "approved_revision <= revision"),
             Check("endorsed_has_reviewer", "(endorsed_revision IS NULL) = (endorsed_by IS NULL)"),
+            Check("seconded_by_another", "seconded_by <> approved_by"),
             Check("rejected_has_reason", "approval_state <> 'rejected' OR rejection_reason IS NOT NULL"),
             Check("revoked_is_rejected", "revoked_at IS NULL OR approval_state = 'rejected'"),
             Check("bbox_has_corners", "bbox IS NULL OR (cardinality(bbox) = 4 AND bbox[2] <= bbox[4])"),
@@ -320,6 +321,12 @@ class AssetVersion(Reviewable, Row):
     rejection_reason: ErrorText | None = None
     revoked_at: Timestamp | None = Field(None, description="When an approved version was taken out of service.")
     approved_revision: int | None = Field(None, description="The revision in service; null when none is.")
+    approved_by: Name | None = Field(
+        None, description="Who approved the revision in service; `reviewer` is who decided on the newest one."
+    )
+    seconded_by: Name | None = Field(
+        None, description="The other reviewer who approved the revision in service for the public, where two must."
+    )
     first_approved_at: Timestamp | None = Field(None, description="When it came into service first; never cleared.")
     endorsed_revision: int | None = Field(
         None, description="The revision that the first of two reviewers approved for the public."
