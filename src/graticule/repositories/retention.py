@@ -79,8 +79,11 @@ class RetentionRepository:
         return ResultPage(**row)
 
     async def remove_workflows(self, before: datetime) -> int:
-        """Remove contents of workflows that no job has any more; the newest of each stays, and what is current."""
-        definitions = await self._removed("remove_definitions", before)
+        """Remove contents of workflows that no job has any more; the newest of each stays, and what is current.
+
+        That a definition was superseded is remembered: it must not come back as a new one.
+        """
+        definitions = await self._removed("empty_definitions", before)
         return definitions + await self._removed("remove_workflows", before)
 
     async def remove_messages(self, before: datetime) -> int:

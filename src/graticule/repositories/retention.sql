@@ -77,9 +77,11 @@ WHERE created_at < %(before)s
       WHERE job.workflow_id = kept.workflow_id AND job.workflow_hash = kept.workflow_hash
   );
 
--- name: remove_definitions
--- What was superseded long ago.
-DELETE FROM dagapp.dag_definitions WHERE superseded_at < %(before)s;
+-- name: empty_definitions
+-- Contents of what was superseded long ago. Its key stays: an orchestrator that still has this file would announce it as
+-- new otherwise, and bring it back for all.
+UPDATE dagapp.dag_definitions SET definition = '{}'
+WHERE superseded_at < %(before)s AND definition <> '{}';
 
 -- name: remove_messages
 -- Job messages that were dealt with. A dead letter stays: a person decides about it.

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import psycopg
@@ -18,6 +18,7 @@ from graticule.dag.compile import KnownHandler
 from graticule.repositories.database import Database
 from graticule.repositories.listener import Listener, listening
 from graticule.repositories.processes import OrchestratorRepository
+from graticule.repositories.retention import RetentionRepository
 from graticule.services.shared_workflows import WorkflowSource
 from graticule.services.workflow_sharing import WorkflowSharing
 from graticule.services.workflows import Workflows
@@ -151,6 +152,32 @@ async def test_a_reload_before_an_instance_has_announced_its_files_is_not_rolled
     await second.join()
     await first.sharing.share()
     assert (first.version(), second.version()) == ("2", "2")
+
+
+async def test_a_prune_does_not_make_a_superseded_definition_new(members: tuple[Member, Member]) -> None:
+    first, second = members
+    second.write()  # the same file, which nobody changes here
+    second.start()
+    first.write(version=2)
+    await first.sharing.reload("ann")
+    assert [await _prune_definitions(first.database) for _ in range(2)] == [1, 0]
+    await second.sharing.share()  # as at every heartbeat
+    second.start()
+    await second.sharing.share()
+    await first.sharing.share()
+    assert (first.version(), second.version()) == ("2", "2")
+
+    second.write(version=3)
+    await second.sharing.reload("ann")
+    second.write()
+    await second.sharing.reload("ann")  # on purpose: it comes back with its content
+    await first.sharing.share()
+    assert (first.version(), second.version()) == ("1", "1")
+
+
+async def _prune_definitions(database: Database) -> int:
+    async with database.connection() as connection:
+        return await RetentionRepository(connection).remove_workflows(datetime.now(UTC) + timedelta(seconds=1))
 
 
 async def test_a_reload_leaves_what_changed_elsewhere(members: tuple[Member, Member]) -> None:
