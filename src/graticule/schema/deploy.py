@@ -124,21 +124,22 @@ class DatabaseSchema:
         server = await self._server()
         plan = (await self._plan())[0] if server["prepared"] else Plan()
         last = await self._row("last_deployment") if server["deployed"] else None
-        ours = fingerprint(self._models)
-        known = bool(server["deployed"]) and await self._is_deployed(ours)
-        complete = bool(server["prepared"]) and not plan.needed and not plan.hindrances
-        current = complete and known and not _missing_scripts(server)
         return SchemaStatus(
             **{name: server[name] for name in ("database", "server_version", "postgis_version", "deployed")},
             pgstac_version=await pgstac.installed_version(self._connection),
             pgstac_wanted=pgstac.wanted_version(),
-            current=current,
-            fingerprint=ours,
+            current=await self._is_current(plan, server),
+            fingerprint=fingerprint(self._models),
             deployed_fingerprint=last["fingerprint"] if last else None,
             deployed_at=last["deployed_at"] if last else None,
             pending=_pending(plan, server),
             differences=_reported(plan.differences),
         )
+
+    async def _is_current(self, plan: Plan, server: Mapping[str, Any]) -> bool:
+        known = bool(server["deployed"]) and await self._is_deployed(fingerprint(self._models))
+        complete = bool(server["prepared"]) and not plan.needed and not plan.hindrances
+        return complete and known and not _missing_scripts(server)
 
     async def tables(self) -> list[TableReport]:
         """List the tables with their row counts and sizes."""
@@ -199,6 +200,7 @@ class DatabaseSchema:
 
     async def _carry_out(self, plan: Plan, changes: Iterable[Change], outcome: _Outcome) -> SchemaReport:
         chosen = list(changes)
+        was_current = await self._is_current(plan, await self._server())
         if any(change.alters_column for change in chosen):  # a view holds the columns that it shows as they are
             await self._hide()
         await self._apply([change for change in chosen if change.is_new_enum_value], outcome)
@@ -212,9 +214,13 @@ class DatabaseSchema:
         if current:
             await self._enforce()
             await self._show()
-            await self._connection.execute(_recorded(self._models).encode())
             outcome.notices += await self._take_live_tables()
             outcome.notices += await self._reserved_platforms()
+        # A run that failed on its way has said nothing: all is read from the rows until the schema is recorded.
+        if not was_current and sources.TABLE not in unfinished:
+            outcome.notices += await sources.describe_wide_sources(self._connection)
+        if current:
+            await self._connection.execute(_recorded(self._models).encode())
         return SchemaReport(
             database=(await self._server())["database"],
             fingerprint=fingerprint(self._models),
@@ -237,7 +243,6 @@ class DatabaseSchema:
             else:
                 outcome.applied += made.applied
                 outcome.differences += made.differences
-                outcome.notices += made.notices
                 return
 
     async def _apply_once(self, changes: Sequence[Change], outcome: _Outcome) -> None:
@@ -254,7 +259,7 @@ class DatabaseSchema:
                 except psycopg.errors.LockNotAvailable as error:
                     raise _locked(str(change.key)) from error
             if any(str(change.key) == sources.ADDED for change in outcome.applied):
-                outcome.notices += await sources.keep_used_sources(self._connection)
+                await sources.keep_used_sources(self._connection)
 
     async def _enforce(self) -> None:
         """Let triggers keep the rules of rows, unless they do already."""

@@ -10,24 +10,44 @@ from graticule.core.sources import MAX_PATTERNS, admits, default_patterns, patte
 from graticule.repositories.queries import load_queries
 
 QUERIES: Final = load_queries("sources.sql", package=__package__)
-ADDED: Final = "column platforms.source_containers"  # the change of a database that was made before there were any
+TABLE: Final = "platforms"
+ADDED: Final = f"column {TABLE}.source_containers"  # the change of a database that was made before there were any
 
 
-async def keep_used_sources(connection: AsyncConnection[Any]) -> list[str]:
-    """Let each partner name what it has named before; return one notice for each who has more than the default."""
-    used: defaultdict[str, list[str]] = defaultdict(list)
-    for platform_id, pattern in await (await connection.execute(QUERIES["used_sources"])).fetchall():
-        used[platform_id].append(pattern)
-    notices = []
-    for platform_id, patterns in used.items():
+async def keep_used_sources(connection: AsyncConnection[Any]) -> None:
+    """Let each partner name what it has named before."""
+    for platform_id, patterns in (await _used(connection)).items():
         kept = covering(platform_id, patterns)
         if kept != default_patterns(platform_id):
             given = {"platform_id": platform_id, "patterns": kept}
             await connection.execute(QUERIES["keep_sources"], given)
-            notices.append(_notice(platform_id, kept))
-        if left_out := sorted({_container(pattern) for pattern in patterns if not admits(kept, f"{pattern}/")}):
+
+
+async def describe_wide_sources(connection: AsyncConnection[Any]) -> list[str]:
+    """Return one notice for each partner that has more than the default, and for each that has lost something."""
+    found = await (await connection.execute(QUERIES["listed_sources"])).fetchall()
+    wide = {platform_id: kept for platform_id, kept in found if kept != default_patterns(platform_id)}
+    used = await _used(connection) if wide else {}
+    notices = []
+    for platform_id, kept in wide.items():
+        notices.append(_notice(platform_id, kept))
+        if left_out := _left_out(kept, used.get(platform_id, [])):
             notices.append(_notice_of_rest(platform_id, left_out))
     return notices
+
+
+async def _used(connection: AsyncConnection[Any]) -> dict[str, list[str]]:
+    used: defaultdict[str, list[str]] = defaultdict(list)
+    for platform_id, pattern in await (await connection.execute(QUERIES["used_sources"])).fetchall():
+        used[platform_id].append(pattern)
+    return used
+
+
+def _left_out(kept: list[str], used: list[str]) -> list[str]:
+    """Return the containers for which there was no room; what an admin has taken away is none of them."""
+    if len({_container(pattern) for pattern in used}) < MAX_PATTERNS:
+        return []
+    return sorted({_container(pattern) for pattern in used if not admits(kept, f"{pattern}/")})
 
 
 def covering(platform_id: str, used: Iterable[str]) -> list[str]:
@@ -56,8 +76,8 @@ def _container(pattern: str) -> str:
 def _notice(platform_id: str, kept: Iterable[str]) -> str:
     narrow = " ".join(f"--source {pattern}" for pattern in default_patterns(platform_id))
     return (
-        f"The platform {platform_id} has sent files from outside of its own folder and may still name: "
-        f"{', '.join(kept)}. Once its files have moved: graticule platform change {platform_id} {narrow}"
+        f"The platform {platform_id} may name files outside of its own folder: {', '.join(kept)}. "
+        f"Once it does not need them: graticule platform change {platform_id} {narrow}"
     )
 
 

@@ -13,3 +13,6 @@ ORDER BY 1, max(created_at) DESC, 2;
 
 -- name: keep_sources
 UPDATE dagapp.platforms SET source_containers = %(patterns)s WHERE platform_id = %(platform_id)s;
+
+-- name: listed_sources
+SELECT platform_id, source_containers FROM dagapp.platforms WHERE source_containers IS NOT NULL ORDER BY platform_id;

@@ -11,7 +11,9 @@ from psycopg.types.json import Jsonb
 from tests.conftest import TestDatabase
 from tests.unit.cli.conftest import run
 
+from graticule.core.errors import Unavailable
 from graticule.core.sources import MAX_PATTERNS, admits, pattern_fault
+from graticule.schema import deploy
 from graticule.schema.sources import covering
 from graticule.services.bootstrap import BootstrapService
 
@@ -66,6 +68,36 @@ async def test_partners_go_on_sending_from_where_they_did(own_database: TestData
     again = await BootstrapService(own_database.url(), development=False).migrate()
     assert (again.notices, again.applied) == ([], [])
     assert _kept(own_database) == KEPT
+
+
+async def test_a_migration_that_goes_on_after_a_failure_says_what_the_first_one_did_not(
+    own_database: TestDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _make_older(own_database)
+    with psycopg.connect(own_database.url(), autocommit=True) as admin:
+        admin.execute("COMMENT ON SCHEMA serving IS 'older'")
+    monkeypatch.setattr(deploy, "WAIT_BRIEFLY", "SET LOCAL lock_timeout = '10ms'")
+    service = BootstrapService(own_database.url(), development=False)
+    with psycopg.connect(own_database.url()) as reader:
+        reader.execute("SELECT FROM pgstac.collections")  # a long query of a service, or a backup
+        with pytest.raises(Unavailable):
+            await service.migrate()
+    assert _kept(own_database) == KEPT
+    report = await service.migrate()
+    assert report.current
+    assert ["arcgis" in report.notices[0], "geonode" in report.notices[1]] == [True, True]
+    assert (await service.migrate()).notices == []
+
+
+async def test_a_partner_that_was_narrowed_is_not_named_by_the_next_release(own_database: TestDatabase) -> None:
+    _make_older(own_database)
+    await BootstrapService(own_database.url(), development=False).migrate()
+    with psycopg.connect(own_database.url(), autocommit=True) as admin:
+        admin.execute("UPDATE dagapp.platforms SET source_containers = '{bronze/arcgis/}' WHERE platform_id = 'arcgis'")
+        admin.execute("UPDATE dagapp.platforms SET source_containers = '{legacy}' WHERE platform_id = 'geonode'")
+        admin.execute("COMMENT ON SCHEMA serving IS 'older'")
+    (notice,) = (await BootstrapService(own_database.url(), development=False).migrate()).notices
+    assert notice.startswith("The platform geonode may name files outside of its own folder: legacy.")
 
 
 def test_the_command_says_which_partners_have_files_elsewhere(own_database: TestDatabase) -> None:
