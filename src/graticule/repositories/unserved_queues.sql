@@ -38,29 +38,32 @@ ORDER BY of.priority DESC, task.turn, task.available_at, task.task_id
 LIMIT %(limit)s;
 
 -- name: note_waiting_nodes
--- One event per node and queue; children of a fan-out are one event of the fan-out. A job that is just taking a step is
--- passed over: it goes on.
-WITH own AS (
-    SELECT job_id, owner_epoch FROM dagapp.dag_jobs
-    WHERE job_id = ANY (%(job_ids)s) AND owner_id = %(owner_id)s AND status IN ('pending', 'running')
-    FOR SHARE SKIP LOCKED
-), waiting AS (
-    SELECT own.job_id, coalesce(node.parent_node_id, node.node_id) AS node_id, own.owner_epoch, count(*) AS tasks
+-- One event per node and queue; children of a fan-out are one event of the fan-out. Only jobs that lack theirs are held: the
+-- same tasks are looked at often. A job that is just taking a step is passed over: it goes on, or is met by a later look.
+WITH waiting AS (
+    SELECT job_id, coalesce(node.parent_node_id, node.node_id) AS node_id, count(*) AS tasks
     FROM unnest(%(job_ids)s::text[], %(node_ids)s::text[]) AS task (job_id, node_id)
-    JOIN own USING (job_id)
-    JOIN dagapp.dag_nodes AS node ON node.job_id = task.job_id AND node.node_id = task.node_id
-    GROUP BY 1, 2, 3
-), noted AS (
-    INSERT INTO dagapp.dag_job_events (event_type, job_id, node_id, actor, data, owner_epoch, created_at)
-    SELECT 'node_waiting_for_worker', job_id, node_id, %(owner_id)s,
-           jsonb_build_object('queue', %(queue)s::text, 'tasks', tasks, 'command', %(command)s::text), owner_epoch,
-           %(now)s
-    FROM waiting
+    JOIN dagapp.dag_jobs AS job USING (job_id)
+    JOIN dagapp.dag_nodes AS node USING (job_id, node_id)
+    WHERE job.owner_id = %(owner_id)s AND job.status IN ('pending', 'running')
+    GROUP BY 1, 2
+), unnoted AS MATERIALIZED (
+    SELECT * FROM waiting
     WHERE NOT EXISTS (
         SELECT FROM dagapp.dag_job_events AS event
         WHERE event.job_id = waiting.job_id AND event.node_id = waiting.node_id
           AND event.event_type = 'node_waiting_for_worker' AND event.data ->> 'queue' = %(queue)s::text
     )
+), own AS (
+    SELECT job_id, owner_epoch FROM dagapp.dag_jobs
+    WHERE job_id = ANY (ARRAY(SELECT job_id FROM unnoted)) AND owner_id = %(owner_id)s AND status IN ('pending', 'running')
+    FOR SHARE SKIP LOCKED
+), noted AS (
+    INSERT INTO dagapp.dag_job_events (event_type, job_id, node_id, actor, data, owner_epoch, created_at)
+    SELECT 'node_waiting_for_worker', job_id, node_id, %(owner_id)s,
+           jsonb_build_object('queue', %(queue)s::text, 'tasks', tasks, 'command', %(command)s::text), owner_epoch,
+           %(now)s
+    FROM unnoted JOIN own USING (job_id)
     RETURNING job_id
 )
 SELECT count(*) AS events, (SELECT pg_notify('graticule_events', '') FROM noted LIMIT 1) FROM noted;

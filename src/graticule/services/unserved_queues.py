@@ -15,6 +15,8 @@ from graticule.repositories.unserved_queues import UnservedQueueRepository, Wait
 WAITING_SECONDS: Final = 60.0
 SERVED_HOLDS_SECONDS: Final = 5.0
 MAX_TASKS: Final = 1000  # that are looked at together
+FULL_LOOK_SECONDS: Final = 60.0
+FULL_LOOK_SHARE: Final = 20  # a full look begins no sooner than so many times as long as the last one took
 _BEGINNING: Final = datetime.min.replace(tzinfo=UTC)
 
 
@@ -60,20 +62,32 @@ class QueueWarnings:
 
 
 class WaitingNodes:
-    """Writes an event for each node that has waited for a worker for a minute: every task is looked at once."""
+    """Writes an event for each node that has waited for a worker for a minute.
+
+    Most looks are at tasks that became available since the last one. Tasks that a dead worker gave back, and those of a
+    job that has come from another owner, are among the earlier ones: every now and then, all are looked at again.
+    """
 
     def __init__(self, database: Database, owner_id: OwnerId, *, threshold_seconds: float) -> None:
         self._database = database
         self._owner_id = owner_id
         self._threshold = threshold_seconds
         self._seen: dict[str, datetime] = {}  # by queue: since when the last task has waited that was looked at
+        self._full_look_at = 0.0
 
     async def note(self) -> int:
         """Look at the queues without workers, and return how many events were written."""
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        is_full = began >= self._full_look_at
         async with self._database.connection() as connection:
             unserved = await UnservedQueueRepository(connection).unserved(self._threshold)
-        self._seen = {queue: self._seen.get(queue, _BEGINNING) for queue in unserved}
-        return sum([await self._note_queue(queue) for queue in unserved])
+        known = {} if is_full else self._seen
+        self._seen = {queue: known.get(queue, _BEGINNING) for queue in unserved}
+        events = sum([await self._note_queue(queue) for queue in unserved])
+        if is_full:
+            self._full_look_at = began + max(FULL_LOOK_SECONDS, FULL_LOOK_SHARE * (clock() - began))
+        return events
 
     async def _note_queue(self, queue: str) -> int:
         events, since, until = 0, self._seen[queue], self._database.now() - timedelta(seconds=WAITING_SECONDS)

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.conftest import TestDatabase
@@ -15,6 +16,8 @@ from graticule.core.table import DatabaseRole
 from graticule.repositories.database import Database
 from graticule.repositories.job_views import JobFilter, JobViews
 from graticule.repositories.processes import WorkerRepository
+from graticule.repositories.tasks import TaskRepository
+from graticule.repositories.unserved_queues import UnservedQueueRepository, WaitingTask
 from graticule.services import unserved_queues
 from graticule.services.unserved_queues import QueueWarnings, WaitingNodes, queues_of
 
@@ -56,6 +59,15 @@ async def noted(bench: Bench) -> list[Event]:
         listed = await JobViews(connection).jobs(JobFilter(), limit=10)
     events = [event for job in listed for event in await bench.events(job.job_id)]
     return [event for event in events if event.event_type is EventType.NODE_WAITING_FOR_WORKER]
+
+
+def let_a_minute_pass(nodes: WaitingNodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nodes, "_full_look_at", nodes._full_look_at - unserved_queues.FULL_LOOK_SECONDS)
+
+
+async def give_jobs_to(bench: Bench, owner: str) -> None:
+    async with bench.pool.connection() as connection:
+        await connection.execute("UPDATE dagapp.dag_jobs SET owner_id = %s, owner_epoch = owner_epoch + 1", [owner])
 
 
 async def serve(bench: Bench, *queues: str) -> None:
@@ -104,6 +116,72 @@ async def test_a_later_job_is_noted_too(bench: Bench) -> None:
         await let_wait(bench)
         await nodes.note()
         assert len(await noted(bench)) == count
+
+
+async def test_tasks_that_a_dead_worker_gave_back_are_noted(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = waiting_nodes(bench)
+    await bench.submit()
+    await let_wait(bench, 300)
+    async with bench.pool.connection() as connection:
+        await connection.execute(
+            "UPDATE dagapp.dag_tasks SET status = 'leased', leased_by = 'w', delivery_count = 1,"
+            " lease_expires_at = now() - interval '1 s'"
+        )
+    await bench.submit()
+    await let_wait(bench)
+    assert await nodes.note() == 1  # of the second job, whose task became available later
+    async with bench.pool.connection() as connection:
+        await TaskRepository(connection).reap_expired()
+    assert await nodes.note() == 0
+    let_a_minute_pass(nodes, monkeypatch)
+    assert [await nodes.note(), await nodes.note()] == [1, 0]
+
+
+async def test_tasks_of_a_job_that_changed_hands_are_noted(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    await bench.submit()
+    await let_wait(bench)
+    survivor = waiting_nodes(bench, "survivor")
+    assert await survivor.note() == 0
+    await give_jobs_to(bench, "survivor")
+    let_a_minute_pass(survivor, monkeypatch)
+    assert [await survivor.note(), await survivor.note()] == [1, 0]
+    await give_jobs_to(bench, bench.owner_id)
+
+
+async def test_a_job_that_takes_a_step_is_noted_later(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = waiting_nodes(bench)
+    await bench.submit()
+    await let_wait(bench)
+    async with bench.pool.connection() as connection, connection.transaction():
+        await connection.execute("SELECT FROM dagapp.dag_jobs FOR UPDATE")
+        assert await nodes.note() == 0
+    let_a_minute_pass(nodes, monkeypatch)
+    assert await nodes.note() == 1
+
+
+async def test_tasks_that_wait_long_are_read_again_once_in_a_while(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes, read = waiting_nodes(bench), []
+    waiting = UnservedQueueRepository.waiting
+
+    async def listen(*args: Any, **parameters: Any) -> list[WaitingTask]:
+        read.extend(found := await waiting(*args, **parameters))
+        return found
+
+    monkeypatch.setattr(UnservedQueueRepository, "waiting", listen)
+    await bench.submit("fan")
+    await let_wait(bench)
+    for _ in range(3):
+        await nodes.note()
+    assert len(read) == 3
+    monkeypatch.setattr(unserved_queues, "FULL_LOOK_SHARE", 1e6)
+    let_a_minute_pass(nodes, monkeypatch)
+    await nodes.note()
+    assert len(read) == 6
+    let_a_minute_pass(nodes, monkeypatch)
+    await nodes.note()
+    assert len(read) == 6, "the last full look took a while"
 
 
 async def test_submitters_are_warned_of_queues_without_a_worker(bench: Bench) -> None:
