@@ -80,8 +80,8 @@ SELECT task_id, (SELECT count(sent) FROM told) AS owners FROM reported;
 SELECT task_id, job_id, node_id, retry_count, status, report_hash FROM dagapp.dag_tasks WHERE task_id = ANY (%(task_ids)s);
 
 -- name: has_reported
--- Whether the result of a task came from this worker, where no hash says what it was: of one that nobody has acted on
--- yet, or of the node's last attempt.
+-- Whether the result of a task came from this worker, where no hash can be compared: of one that nobody has acted on yet,
+-- or of the node's last attempt.
 SELECT EXISTS (
            SELECT FROM dagapp.dag_task_results
            WHERE job_id = %(job_id)s AND processed_at IS NULL AND task_id = %(task_id)s AND worker_id = %(worker_id)s

@@ -177,6 +177,18 @@ async def test_another_result_of_the_same_worker_is_refused_and_the_same_one_acc
     assert await stored(connection) == before
 
 
+async def test_a_sign_of_life_that_arrives_after_the_result_is_no_other_result(
+    worker: httpx.AsyncClient, connection: Connection
+) -> None:
+    await add_task(connection, status=MessageStatus.QUEUED, delivery_count=0, **NOT_LEASED)
+    assert await receipt(worker, {**EARLIER, "success": True, "output": {}}) == (True, "done")
+    before = await stored(connection)
+    running = {**EARLIER, "status": "running", "progress": {"percent": 99}}
+    assert await receipt(worker, running) == (False, "done")
+    assert "another result" in await refusal(worker, {**running, "worker_id": "worker-abc"})
+    assert await stored(connection) == before
+
+
 async def test_the_result_of_an_attempt_may_be_repeated_when_the_next_has_begun(
     worker: httpx.AsyncClient, connection: Connection
 ) -> None:
