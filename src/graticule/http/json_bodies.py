@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 # Reports of workers of earlier releases have NaN where a number could not be computed; they are nobody's decision.
 REPORTS: Final = "/api/v1/callbacks/"
+TEXTS: Final = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}
 MAX_SHOWN: Final = 60
 
 
@@ -68,7 +69,7 @@ def _check_names(pairs: list[tuple[str, Any]]) -> None:
 
 
 def _refuse_constant(name: str) -> Never:
-    raise AmbiguousJson(f"it has no number {name}")
+    raise AmbiguousJson(f'JSON has no number {name}; write the text "{TEXTS[name]}" or null')
 
 
 def _check_float(text: str) -> float:

@@ -67,6 +67,12 @@ async def test_an_ambiguous_body_is_refused(
     assert why in refusal(await client.post(path, content=text, headers={"Content-Type": kind}))
 
 
+@pytest.mark.parametrize(("number", "text"), [("NaN", "nan"), ("Infinity", "inf"), ("-Infinity", "-inf")])
+async def test_a_refusal_says_how_the_number_can_be_written(client: httpx.AsyncClient, number: str, text: str) -> None:
+    detail = f'The body is not valid JSON: JSON has no number {number}; write the text "{text}" or null.'
+    assert refusal(await client.post("/values", content=f'{{"nodata": {number}}}', headers=JSON)) == detail
+
+
 async def test_a_body_in_pieces_is_looked_at_as_a_whole(client: httpx.AsyncClient) -> None:
     async def pieces() -> AsyncIterator[bytes]:
         for piece in (b'{"rev', b'ision": 1, "revisi', b'on": 2}'):
