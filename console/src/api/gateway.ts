@@ -1362,6 +1362,7 @@ export interface components {
             job_count: number;
             retry_count: number;
             current_nodes: string[];
+            readonly revision: number;
         };
         OrchestratorNow: {
             owner_id: string;
@@ -1615,6 +1616,7 @@ export interface components {
             removed_at?: string | null;
             error?: string | null;
             validation?: components["schemas"]["ValidationReport"] | null;
+            readonly revision: number;
         };
         /** @enum {string} */
         ProcessState: "alive" | "stale" | "gone" | "stopped";

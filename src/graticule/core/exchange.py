@@ -17,6 +17,7 @@ from pydantic import (
     JsonValue,
     StringConstraints,
     WithJsonSchema,
+    computed_field,
     model_validator,
 )
 from pydantic_core import PydanticCustomError
@@ -352,3 +353,9 @@ class PlatformStatus(BaseModel):
     removed_at: datetime | None = Field(None, description="When the version, or its asset, left all services.")
     error: str | None = None
     validation: ValidationReport | None = Field(None, description="What was found in the file that was sent.")
+
+    @computed_field(description="The revision that the request made, as in `version`.")  # type: ignore[prop-decorator]
+    @property
+    def revision(self) -> int:
+        """The revision that the request made."""
+        return self.version.revision

@@ -111,6 +111,7 @@ async def test_a_completed_request_in_the_words_of_a_partner(reader: AssetReader
         "removed_at": None,
         "error": None,
         "validation": None,
+        "revision": 1,
     }
 
 

@@ -20,6 +20,7 @@ from graticule.services.service_addresses import ServiceAddresses
 
 PARTNER = Caller("portal", frozenset({ClientRole.SUBMITTER}), PlatformId("ddh"))
 REVIEWER = Caller("rob", frozenset({ClientRole.REVIEWER}))
+OPERATOR = Caller("olga", frozenset({ClientRole.OPERATOR}))
 SERVE = ServiceAddresses("https://serve.example.org", "https://maps.example.org")
 CRS = {"outcome": "ok", "findings": [], "facts": {"crs": "EPSG:32620"}}
 OTHER_CRS = {"outcome": "ok", "findings": [], "facts": {"crs": "EPSG:4326"}}
@@ -52,6 +53,7 @@ async def test_superseded_request_keeps_its_own_decision_and_findings(desk: Desk
     old, new = await status(desk, first.request_id), await status(desk, second.request_id)
     assert (old.approval_state, new.approval_state) == ("rejected", "approved")
     assert (old.version.revision, new.version.revision) == (1, 2)
+    assert (old.model_dump()["revision"], new.model_dump()["revision"]) == (1, 2)
     assert old.decision is not None
     assert (old.decision.state, old.decision.reason, old.decision.note) == ("rejected", "clouds", "the eastern third")
     assert old.state_reason == "Rejected: clouds"
