@@ -100,6 +100,7 @@ class Publication(BaseModel):
     event_type: EventType
     revision: int | None
     at: datetime
+    error: str | None = None  # why it failed, for operators
 
 
 class RequestInFull(BaseModel):

@@ -255,6 +255,7 @@ SELECT to_jsonb(request) AS request, to_jsonb(of_asset) AS version, to_jsonb(ass
            SELECT jsonb_agg(outcome.*)
            FROM (
                SELECT event.event_id, event.job_id, event.event_type, event.created_at AS at,
+                      event.data ->> 'error' AS error,
                       coalesce((event.data ->> 'revision')::int, (job.input_params ->> 'revision')::int) AS revision
                FROM dagapp.dag_job_events AS event
                LEFT JOIN dagapp.dag_jobs AS job ON job.job_id = event.job_id

@@ -36,11 +36,15 @@ DECISIONS: Final = {
     EventType.ASSET_REJECTED: DecisionState.REJECTED,
     EventType.ASSET_REVOKED: DecisionState.REVOKED,
 }
-NOT_COPIED: Final = "The copy for the public could not be made, for a reason of ours; the operators see it."
-NOT_REMOVED: Final = (
-    "The copies for the public could not be removed, for a reason of ours; the operators see it."
-    " Nobody is shown them any more."
-)
+NOT_COPIED: Final = "The copy for the public could not be made"
+NOT_REMOVED: Final = "The copies for the public could not be removed"
+NOT_SHOWN: Final = " Nobody is shown them any more."
+OF_OURS: Final = ", for a reason of ours; the operators see it."
+PROGRESS_OF_NEXT: Final = {
+    ProcessingState.QUEUED: "waits to be processed",
+    ProcessingState.PROCESSING: "is being processed",
+    ProcessingState.FAILED: "failed",
+}
 AFTER_FAILURE: Final = (
     "Submit a corrected file with the same version label and overwrite=true, or have the same file processed again:"
     " POST /api/platform/retry with this request_id. The next version label can be submitted meanwhile."
@@ -85,7 +89,7 @@ class RequestStatusView:
 
     def _status(self, caller: Caller) -> PlatformStatus:
         request, version, asset = self.found.request, self.found.version, self.found.asset
-        decision, copy = self._decision(caller), public_copy(self.found)
+        decision, copy = self._decision(caller), public_copy(self.found, with_cause=caller.may(Deed.OPERATE))
         served = self._served()
         return PlatformStatus(
             request_id=request.request_id,
@@ -220,23 +224,28 @@ class RequestStatusView:
         return self._own("last_error") or self.found.request.last_error
 
 
-def public_copy(found: RequestInFull) -> PublicCopy:
-    """Return how the copy of a request's revision for the public stands."""
+def public_copy(found: RequestInFull, *, with_cause: bool) -> PublicCopy:
+    """Return how the copy of a request's revision for the public stands; only operators are told the cause of a
+    failure.
+    """
     revision = found.request.revision
     if found.exporting_since is not None:
         return PublicCopy(state=CopyState.RUNNING, at=found.exporting_since)
     is_copied = found.version.exported_revision == revision
     publications = sorted(found.publications, key=lambda each: (each.job_id, each.event_id))
-    exports = [each for each in publications if each.event_type not in WITHDRAWALS and each.revision == revision]
+    exports = [each for each in publications if _is_export_of(each, revision)]
     if not exports:
         return PublicCopy(state=CopyState.COMPLETED, at=found.version.first_exported_at) if is_copied else PublicCopy()
     last = exports[-1]
     if withdrawals := [each for each in publications if _withdraws(each, last)]:
-        return _withdrawn(withdrawals[-1])
+        return _withdrawn(withdrawals[-1], with_cause=with_cause)
     if last.event_type is EventType.ASSET_EXPORT_FAILED:
-        return PublicCopy(state=CopyState.FAILED, error=NOT_COPIED, at=last.at)
-    if not is_copied:  # being removed, or a newer revision has taken its place
-        return PublicCopy(state=CopyState.WITHDRAWN)
+        error = _failure(NOT_COPIED, last.error if with_cause else None)
+        return PublicCopy(state=CopyState.FAILED, error=error, at=last.at)
+    if not is_copied:  # replaced by the copy of a newer revision, or being removed
+        return PublicCopy(
+            state=CopyState.WITHDRAWN, at=next((each.at for each in publications if _replaces(each, last)), None)
+        )
     return PublicCopy(state=CopyState.COMPLETED, at=last.at)
 
 
@@ -244,9 +253,10 @@ def _withdraws(publication: Publication, export: Publication) -> bool:
     return publication.event_type in WITHDRAWALS and publication.job_id > export.job_id
 
 
-def _withdrawn(withdrawal: Publication) -> PublicCopy:
+def _withdrawn(withdrawal: Publication, *, with_cause: bool) -> PublicCopy:
     if withdrawal.event_type in FAILED_WITHDRAWALS:
-        return PublicCopy(state=CopyState.FAILED, error=NOT_REMOVED, at=withdrawal.at)
+        error = _failure(NOT_REMOVED, withdrawal.error if with_cause else None) + NOT_SHOWN
+        return PublicCopy(state=CopyState.FAILED, error=error, at=withdrawal.at)
     return PublicCopy(state=CopyState.WITHDRAWN, at=withdrawal.at)
 
 
@@ -255,6 +265,25 @@ def _logged_decision(revision: AssetVersion | AssetRevision, caller: Caller) -> 
     refused = DecisionState.REVOKED if revision.revoked_at else DecisionState.REJECTED
     return ReviewOutcome(
         state=DecisionState.APPROVED if revision.approval_state is ApprovalState.APPROVED else refused,
+def _exported_at(found: RequestInFull) -> datetime | None:
+    """Return when the copy of a request's revision was complete, whatever became of it."""
+    revision = found.request.revision
+    exports = [each for each in found.publications if _is_export_of(each, revision)]
+    times = [each.at for each in exports if each.event_type is EventType.ASSET_EXPORT_COMPLETED]
+    if not times and found.version.exported_revision == revision:
+        return found.version.first_exported_at
+    return max(times, default=None)
+
+
+def _is_export_of(publication: Publication, revision: int) -> bool:
+    return publication.event_type not in WITHDRAWALS and publication.revision == revision
+
+
+def _replaces(publication: Publication, export: Publication) -> bool:
+    is_copy = publication.event_type is EventType.ASSET_EXPORT_COMPLETED
+    return is_copy and publication.job_id > export.job_id and publication.revision != export.revision
+
+
         by=revision.reviewer if caller.is_staff else None,
         at=revision.reviewed_at,
         reason=revision.rejection_reason,
@@ -263,6 +292,10 @@ def _logged_decision(revision: AssetVersion | AssetRevision, caller: Caller) -> 
 
 def _in_brief(version: AssetVersion, revision: int) -> VersionInBrief:
     return VersionInBrief(ordinal=version.version_ordinal, label=version.version_label, revision=revision)
+
+
+def _failure(what: str, cause: str | None) -> str:
+    return f"{what}{OF_OURS}" if cause is None else f"{what}: {cause.rstrip('.')}."
 
 
 def _submission(body: dict[str, Any]) -> dict[str, Any]:

@@ -297,6 +297,9 @@ async def test_note_is_bounded(desk: Desk) -> None:
     assert code_of(refused.value) == "not_approved"
 
 
+    document = await status(desk, receipt.request_id, OPERATOR)
+    assert document.state_reason == document.export.error
+    assert document.export.error == "The copy for the public could not be made: disk full on node-7."
 # What needs attention
 
 
@@ -310,6 +313,9 @@ async def test_failed_export_needs_attention_until_it_is_done_or_unwanted(desk: 
     assert await attention(desk) == []
     await desk.fail(export, "disk full")
     (found,) = await PlatformStatistics(desk.pool).failed()
+    assert (await status(desk, asset_id, OPERATOR)).state_reason == (
+        "The copies for the public could not be removed: it failed. Nobody is shown them any more."
+    )
     assert (found.purpose, found.job_id, found.asset_id, found.version_ordinal) == ("export", export, asset_id, 0)
     assert "disk full" in str(found.error)
     await desk.bench.jobs.resume(export)
