@@ -333,7 +333,11 @@ class PlatformStatus(BaseModel):
     progress: float = Field(ge=0, le=100, description="Percent.")
     eta: datetime | None = Field(None, description="When processing will probably end; null when it has, or unknown.")
     version: VersionInBrief
-    superseded_by: SupersedingRequest | None = Field(None, description="The request that made the next revision.")
+    superseded_by: SupersedingRequest | None = Field(
+        None,
+        description="The request whose revision took the place of this one: the one in service, or else the next one."
+        " Null while this revision is the approved one.",
+    )
     processing_state: ProcessingState
     approval_state: ApprovalState
     decision: ReviewOutcome | None = Field(None, description="The reviewer's decision on this revision.")
@@ -347,7 +351,9 @@ class PlatformStatus(BaseModel):
     processing_completed_at: datetime | None = Field(None, description="When processing ended, well or not.")
     reviewed_at: datetime | None = None
     made_public_at: datetime | None = Field(None, description="When the asset became public first.")
-    exported_at: datetime | None = Field(None, description="When the copy for the public was complete.")
+    exported_at: datetime | None = Field(
+        None, description="When the copy for the public was complete, whatever became of it."
+    )
     superseded_at: datetime | None = None
     withdrawn_at: datetime | None = Field(None, description="When its approval was revoked.")
     removed_at: datetime | None = Field(None, description="When the version, or its asset, left all services.")

@@ -110,7 +110,7 @@ class RequestInFull(BaseModel):
     version: AssetVersion
     asset: GeospatialAsset
     superseded: AssetRevision | None  # its own revision, once a newer one has taken its place
-    superseded_by: SupersedingRequest | None
+    superseded_by: SupersedingRequest | None  # the request of the later revision in service, or else of the next one
     decision: Event | None  # the last one on this revision, or on one before it
     latest: AssetVersion | None  # the latest version in service
     publications: list[Publication]  # the newest first

@@ -242,7 +242,7 @@ SELECT to_jsonb(request) AS request, to_jsonb(of_asset) AS version, to_jsonb(ass
         FROM dagapp.platform_requests AS next
         WHERE next.asset_id = request.asset_id AND next.version_ordinal = request.version_ordinal
           AND next.revision > request.revision
-        ORDER BY next.revision LIMIT 1) AS superseded_by,
+        ORDER BY next.revision = of_asset.approved_revision DESC NULLS LAST, next.revision LIMIT 1) AS superseded_by,
        (SELECT to_jsonb(decided) FROM dagapp.dag_job_events AS decided
         WHERE decided.asset_id = request.asset_id AND decided.version_ordinal = request.version_ordinal
           AND decided.event_type IN ('asset_approved', 'asset_rejected', 'asset_revoked')

@@ -72,6 +72,13 @@ class RequestStatusView:
         """Return the row that has what became of the request's revision."""
         return self.found.version if self.is_current else self.found.superseded
 
+    @property
+    def stays_approved(self) -> bool:
+        """Whether the request's revision is the approved one although a newer revision was submitted."""
+        version = self.found.version
+        is_removed = version.deleted_at is not None or self.found.asset.deleted_at is not None
+        return not self.is_current and not is_removed and version.approved_revision == self.found.request.revision
+
     def document(self, caller: Caller) -> PlatformStatus:
         """Return what the caller may see; operators see more."""
         status = self._status(caller)
@@ -101,7 +108,7 @@ class RequestStatusView:
             progress=100 if request.status is RequestStatus.COMPLETED else self.progress.percent,
             eta=self._eta(),
             version=_in_brief(version, request.revision),
-            superseded_by=self.found.superseded_by,
+            superseded_by=None if self.stays_approved else self.found.superseded_by,
             processing_state=self._processing_state(),
             approval_state=self._approval_state(decision),
             decision=decision,
@@ -113,11 +120,11 @@ class RequestStatusView:
             removed_at=asset.deleted_at or version.deleted_at,
             error=request.last_error,
             validation=ValidationReport.read(self._own("validation")),
-            **self._times(decision, copy),
+            **self._times(decision),
         )
 
-    def _times(self, decision: ReviewOutcome | None, copy: PublicCopy) -> dict[str, datetime | None]:
-        superseded, asset = self.found.superseded, self.found.asset
+    def _times(self, decision: ReviewOutcome | None) -> dict[str, datetime | None]:
+        superseded, asset = None if self.stays_approved else self.found.superseded, self.found.asset
         is_revoked = decision is not None and decision.state is DecisionState.REVOKED
         return {
             "accepted_at": self.found.request.created_at,
@@ -125,7 +132,7 @@ class RequestStatusView:
             "processing_completed_at": self._own("processing_completed_at"),
             "reviewed_at": decision and decision.at,
             "made_public_at": asset.made_public_at,
-            "exported_at": copy.at if copy.state is CopyState.COMPLETED else None,
+            "exported_at": _exported_at(self.found),
             "superseded_at": superseded and superseded.superseded_at,
             "withdrawn_at": decision.at if decision is not None and is_revoked else None,
         }
@@ -177,10 +184,18 @@ class RequestStatusView:
             return copy.error
         if self.found.asset.deleted_at:
             return "The asset was unpublished."
-        if self.found.version.deleted_at:
-            return "The version was deleted."
-        following = self.found.superseded_by
-        return None if following is None else f"Revision {following.revision} has taken its place."
+        return "The version was deleted." if self.found.version.deleted_at else self._reason_of_newer()
+
+    def _reason_of_newer(self) -> str | None:
+        """Return what a newer revision means for this one: it has taken its place, or not yet."""
+        version, following = self.found.version, self.found.superseded_by
+        if not self.stays_approved:
+            return None if following is None else f"Revision {following.revision} has taken its place."
+        is_rejected = version.approval_state is ApprovalState.REJECTED
+        decision = "was rejected" if is_rejected else "waits for a decision"
+        progress = PROGRESS_OF_NEXT.get(version.processing_state, decision)
+        standing = "in service" if self._is_reached(version) else "approved"
+        return f"Revision {version.revision} {progress}; revision {self.found.request.revision} stays {standing}."
 
     def _next_step(self, decision: ReviewOutcome | None) -> str | None:
         """Return how to go on; a revision that was superseded, or is gone, needs nothing."""
@@ -249,22 +264,6 @@ def public_copy(found: RequestInFull, *, with_cause: bool) -> PublicCopy:
     return PublicCopy(state=CopyState.COMPLETED, at=last.at)
 
 
-def _withdraws(publication: Publication, export: Publication) -> bool:
-    return publication.event_type in WITHDRAWALS and publication.job_id > export.job_id
-
-
-def _withdrawn(withdrawal: Publication, *, with_cause: bool) -> PublicCopy:
-    if withdrawal.event_type in FAILED_WITHDRAWALS:
-        error = _failure(NOT_REMOVED, withdrawal.error if with_cause else None) + NOT_SHOWN
-        return PublicCopy(state=CopyState.FAILED, error=error, at=withdrawal.at)
-    return PublicCopy(state=CopyState.WITHDRAWN, at=withdrawal.at)
-
-
-def _logged_decision(revision: AssetVersion | AssetRevision, caller: Caller) -> ReviewOutcome:
-    """Return a decision whose event nobody has kept, as far as the row of the revision has it."""
-    refused = DecisionState.REVOKED if revision.revoked_at else DecisionState.REJECTED
-    return ReviewOutcome(
-        state=DecisionState.APPROVED if revision.approval_state is ApprovalState.APPROVED else refused,
 def _exported_at(found: RequestInFull) -> datetime | None:
     """Return when the copy of a request's revision was complete, whatever became of it."""
     revision = found.request.revision
@@ -284,6 +283,26 @@ def _replaces(publication: Publication, export: Publication) -> bool:
     return is_copy and publication.job_id > export.job_id and publication.revision != export.revision
 
 
+def _withdraws(publication: Publication, export: Publication) -> bool:
+    return publication.event_type in WITHDRAWALS and publication.job_id > export.job_id
+
+
+def _withdrawn(withdrawal: Publication, *, with_cause: bool) -> PublicCopy:
+    if withdrawal.event_type in FAILED_WITHDRAWALS:
+        error = _failure(NOT_REMOVED, withdrawal.error if with_cause else None) + NOT_SHOWN
+        return PublicCopy(state=CopyState.FAILED, error=error, at=withdrawal.at)
+    return PublicCopy(state=CopyState.WITHDRAWN, at=withdrawal.at)
+
+
+def _failure(what: str, cause: str | None) -> str:
+    return f"{what}{OF_OURS}" if cause is None else f"{what}: {cause.rstrip('.')}."
+
+
+def _logged_decision(revision: AssetVersion | AssetRevision, caller: Caller) -> ReviewOutcome:
+    """Return a decision whose event nobody has kept, as far as the row of the revision has it."""
+    refused = DecisionState.REVOKED if revision.revoked_at else DecisionState.REJECTED
+    return ReviewOutcome(
+        state=DecisionState.APPROVED if revision.approval_state is ApprovalState.APPROVED else refused,
         by=revision.reviewer if caller.is_staff else None,
         at=revision.reviewed_at,
         reason=revision.rejection_reason,
@@ -292,10 +311,6 @@ def _replaces(publication: Publication, export: Publication) -> bool:
 
 def _in_brief(version: AssetVersion, revision: int) -> VersionInBrief:
     return VersionInBrief(ordinal=version.version_ordinal, label=version.version_label, revision=revision)
-
-
-def _failure(what: str, cause: str | None) -> str:
-    return f"{what}{OF_OURS}" if cause is None else f"{what}: {cause.rstrip('.')}."
 
 
 def _submission(body: dict[str, Any]) -> dict[str, Any]:

@@ -104,9 +104,58 @@ async def test_failed_overwrite_does_not_touch_what_the_first_request_is_told(de
     assert new.state_reason == new.error is not None
     assert "overwrite=true" in str(new.next_step)
     after = await status(desk, first.request_id)
-    moved = {"superseded_by", "superseded_at", "state_reason"}
-    assert after.model_dump(exclude=moved) == before.model_dump(exclude=moved)
-    assert after.state_reason == "Revision 2 has taken its place."
+    assert after.model_dump(exclude={"state_reason"}) == before.model_dump(exclude={"state_reason"})
+    assert after.state_reason == "Revision 2 failed; revision 1 stays in service."
+
+
+async def test_request_in_service_is_told_how_far_the_next_revision_is(desk: Desk) -> None:
+    first = await desk.submit()
+    await desk.process(first)
+    await desk.approve(first.asset_id)
+    second = await desk.submit(overwrite=True)
+    names = ("state_reason", "superseded_by", "superseded_at", "in_service")
+    served = {"ordinal": 0, "label": "V1", "revision": 1}
+    stays: dict[str, Any] = {"superseded_by": None, "superseded_at": None, "in_service": served}
+
+    async def first_is_told() -> dict[str, Any]:
+        return await told(desk, first.request_id, *names)
+
+    assert await first_is_told() == {
+        "state_reason": "Revision 2 is being processed; revision 1 stays in service.",
+        **stays,
+    }
+    await desk.process(second, "b")
+    assert await first_is_told() == {
+        "state_reason": "Revision 2 waits for a decision; revision 1 stays in service.",
+        **stays,
+    }
+    await desk.reject(first.asset_id)
+    assert await first_is_told() == {"state_reason": "Revision 2 was rejected; revision 1 stays in service.", **stays}
+    third = await desk.submit(overwrite=True)
+    await desk.process(third, "c")
+    await desk.approve(first.asset_id)
+    replaced = await first_is_told()
+    assert replaced.pop("superseded_at") is not None
+    assert replaced == {
+        "state_reason": "Revision 3 has taken its place.",
+        "superseded_by": {"request_id": str(third.request_id), "revision": 3},
+        "in_service": None,
+    }
+
+
+async def test_approved_revision_out_of_reach_does_not_count_as_in_service(desk: Desk) -> None:
+    first = await desk.submit("V1")
+    await desk.process(first)
+    await desk.approve(first.asset_id)
+    newer = await desk.submit("V2")
+    await desk.process(newer, "b")
+    await desk.approve(first.asset_id)
+    second = await desk.submit("V1", overwrite=True)
+    await desk.process(second, "c")
+    assert await told(desk, first.request_id, "state_reason", "in_service") == {
+        "state_reason": "Revision 2 waits for a decision; revision 1 stays approved.",
+        "in_service": None,
+    }
 
 
 async def test_reprocessing_of_the_same_content_keeps_the_decision(desk: Desk) -> None:
@@ -230,7 +279,8 @@ async def test_copy_is_told_of_through_its_life(desk: Desk) -> None:
     seen.append(await status(desk, receipt.request_id))
     assert [each.export.state for each in seen] == ["none", "running", "completed", "withdrawn", "withdrawn"]
     assert [each.export.at is not None for each in seen] == [False, True, True, False, True]
-    assert [each.exported_at is not None for each in seen] == [False, False, True, False, False]
+    assert [each.exported_at is not None for each in seen] == [False, False, True, True, True]
+    assert len({each.exported_at for each in seen[2:]}) == 1
     first = seen[1].made_public_at
     assert first is not None
     assert {each.made_public_at for each in seen[1:]} == {first}
@@ -247,6 +297,9 @@ async def test_failed_export_is_told_to_partner_and_reviewer(desk: Desk) -> None
         assert (document.clearance_state, document.export.state) == ("public", "failed")
         assert document.state_reason == document.export.error is not None
         assert "node-7" not in document.model_dump_json()
+    document = await status(desk, receipt.request_id, OPERATOR)
+    assert document.state_reason == document.export.error
+    assert document.export.error == "The copy for the public could not be made: disk full on node-7."
     await desk.bench.jobs.resume(export)
     assert (await status(desk, receipt.request_id)).export.state == "running"
     await desk.finish(export, {"external_blob_path": "x"})
@@ -260,6 +313,9 @@ async def test_failed_reversal_is_told_until_another_removes_the_copies(desk: De
     await desk.fail(reversal)
     assert (await status(desk, asset_id)).export.state == "failed"
     assert "could not be removed" in str((await status(desk, asset_id)).state_reason)
+    assert (await status(desk, asset_id, OPERATOR)).state_reason == (
+        "The copies for the public could not be removed: it failed. Nobody is shown them any more."
+    )
     await desk.bench.jobs.resume(reversal)
     await desk.finish(reversal)
     assert (await told(desk, asset_id, "export", "state_reason"))["state_reason"] is None
@@ -271,11 +327,14 @@ async def test_copy_of_an_earlier_revision_is_withdrawn_by_the_next(desk: Desk) 
     first = (await status(desk, asset_id)).request_id
     second = await desk.submit(overwrite=True)
     await desk.process(second, "b")
-    assert (await status(desk, first)).export.state == "completed"
+    before = await status(desk, first)
+    assert before.export.state == "completed"
     await desk.approve(asset_id, "public")
     await desk.finish(await last_job(desk, asset_id, JobPurpose.EXPORT), {"external_blob_path": "y"})
-    assert (await status(desk, first)).export.state == "withdrawn"
-    assert (await status(desk, second.request_id)).export.state == "completed"
+    old, new = await status(desk, first), await status(desk, second.request_id)
+    assert (old.export.state, new.export.state) == ("withdrawn", "completed")
+    assert old.export.at == new.export.at is not None
+    assert old.exported_at == before.exported_at is not None
 
 
 # The review queue
@@ -297,9 +356,6 @@ async def test_note_is_bounded(desk: Desk) -> None:
     assert code_of(refused.value) == "not_approved"
 
 
-    document = await status(desk, receipt.request_id, OPERATOR)
-    assert document.state_reason == document.export.error
-    assert document.export.error == "The copy for the public could not be made: disk full on node-7."
 # What needs attention
 
 
@@ -313,9 +369,6 @@ async def test_failed_export_needs_attention_until_it_is_done_or_unwanted(desk: 
     assert await attention(desk) == []
     await desk.fail(export, "disk full")
     (found,) = await PlatformStatistics(desk.pool).failed()
-    assert (await status(desk, asset_id, OPERATOR)).state_reason == (
-        "The copies for the public could not be removed: it failed. Nobody is shown them any more."
-    )
     assert (found.purpose, found.job_id, found.asset_id, found.version_ordinal) == ("export", export, asset_id, 0)
     assert "disk full" in str(found.error)
     await desk.bench.jobs.resume(export)
