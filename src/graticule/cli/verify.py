@@ -134,7 +134,8 @@ class _Report:
             return
         counts = self.counts
         if counts["without_hash"]:
-            say(f"Outputs without a recorded hash: {counts['without_hash']:,}. Reprocessing records one.")
+            say(f"Outputs without a recorded hash: {counts['without_hash']:,}.")
+            say("Reprocessing records one where an earlier release made the output.")
         if counts["errors"]:
             warn(f"Outputs that could not be checked: {counts['errors']:,}.")
         if counts["damaged"]:

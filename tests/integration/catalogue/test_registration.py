@@ -153,12 +153,18 @@ async def test_a_mosaic_is_catalogued_with_all_its_files(
     task: Task, storage: LocalStorage, database: Database, collection_id: str
 ) -> None:
     await _stage(storage, *mosaic()["files"])
-    output = _output(await _register(task, collection_id, mosaic()))
+    output = _output(await _register(task, collection_id, mosaic(scheme_checksum="12" * 32)))
     assert await _blobs(storage) == [f"{FINAL}/{name}" for name in sorted(mosaic()["files"])]
     assert (output["mosaic_path"], output["tile_count"]) == (f"{FINAL}/mosaics/scene.json", 1)
     item, _ = await _found(database, collection_id)
     assert_valid(item)
     assert set(item["assets"]) == {"mosaic", "scheme"}
+    scheme = item["assets"]["scheme"]
+    assert scheme["href"] == f"{FINAL}/schemes/scene.geojson"
+    assert (scheme["file:size"], scheme["file:checksum"]) == (
+        len("content of schemes/scene.geojson"),
+        f"1220{'12' * 32}",
+    )
 
 
 @both_ways

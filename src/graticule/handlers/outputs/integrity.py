@@ -96,9 +96,10 @@ async def _find_missing_tile(storage: Storage, files: RevisionFiles, blobs: Mapp
 
 
 async def _find_unknown_file(storage: Storage, files: RevisionFiles, blobs: Mapping[str, BlobInfo]) -> str | None:
-    """Look for files whose contents nothing vouches for; the grid of the tiles is none that is served."""
-    known = files.checksums.keys()
-    unknown = sorted(path for path in blobs if path not in known and not path.startswith(f"{files.prefix}{SCHEMES}/"))
+    """Look for files whose contents nothing vouches for. Earlier releases recorded no checksum of the tile grid."""
+    known, schemes = files.checksums.keys(), f"{files.prefix}{SCHEMES}/"
+    has_scheme = any(path.startswith(schemes) for path in known)
+    unknown = sorted(path for path in blobs if path not in known and (has_scheme or not path.startswith(schemes)))
     tiles_hash = files.properties.get(TILES_HASH)
     if tiles_hash is not None and all(path.startswith(f"{files.prefix}{COGS}/") for path in unknown):
         is_same = hash_of_tiles([await hash_file(storage, path) for path in unknown]) == tiles_hash

@@ -32,7 +32,8 @@ TileResult = dict[str, Any]
 
 def made_mosaic(ctx: ProcessContext, params: CreateMosaic) -> JsonValue:
     """Stage the mosaic, and tell all about it and its tiles."""
-    scheme = Scheme.from_geojson(ctx.storage.get(params.scheme))
+    scheme_text = ctx.storage.get(params.scheme)
+    scheme = Scheme.from_geojson(scheme_text)
     tiles = _complete(scheme, params.tiles)
     bbox = list(scheme.grid.bounds_4326())
     maxzoom = zoom_of(scheme.grid)
@@ -54,6 +55,7 @@ def made_mosaic(ctx: ProcessContext, params: CreateMosaic) -> JsonValue:
         "size_bytes": sum(tile["size_bytes"] for tile in tiles),
         "output_hash": hash_of_tiles(tile["checksum"] for tile in tiles),
         "checksum": hashlib.sha256(text).hexdigest(),
+        "scheme_checksum": hashlib.sha256(scheme_text).hexdigest(),
         "bbox": [*bbox],
         "shape": [scheme.grid.height, scheme.grid.width],
         "grid": scheme.grid.to_json(),

@@ -82,8 +82,11 @@ class RasterRegistration(Registration):
 
     @property
     def blobs(self) -> Mapping[str, str | None]:
-        """The blob that stands for all of it."""
-        return {self._raster.product.path: self._raster.product.checksum}
+        """The blob that stands for all of it, and the tile grid of a mosaic where its checksum is known."""
+        product, blobs = self._raster.product, {self._raster.product.path: self._raster.product.checksum}
+        if product.scheme_path is not None and product.scheme_checksum is not None:
+            blobs[product.scheme_path] = product.scheme_checksum
+        return blobs
 
     @property
     def tiles_hash(self) -> str | None:
@@ -97,7 +100,8 @@ class RasterRegistration(Registration):
 
     def item(self, stored: Mapping[str, Stored], times: Times) -> Document:
         """Give the item."""
-        return output_item(self._raster, stored[self._raster.product.path], times)
+        product = self._raster.product
+        return output_item(self._raster, stored[product.path], times, stored.get(product.scheme_path or ""))
 
 
 def _registered(given: ItemInputs, item: Document) -> dict[str, JsonValue]:

@@ -143,6 +143,7 @@ class Product(Given):
     size_bytes: int | None = None
     output_hash: str | None = None
     checksum: str | None = None
+    scheme_checksum: str | None = None
     bbox: list[float] | None = Field(None, min_length=4, max_length=4)
     grid: Grid | None = None
     bands: list[Band] = Field(default_factory=list)
@@ -159,6 +160,16 @@ class Product(Given):
     def is_mosaic(self) -> bool:
         """Whether it is many files."""
         return self.mosaic_path is not None
+
+    @property
+    def scheme_path(self) -> str | None:
+        """The tile grid, which is promoted beside the mosaic."""
+        name = next((name for name in self.files if name.endswith(".geojson")), None)
+        mosaic = self.mosaic_path
+        if name is None or mosaic is None:
+            return None
+        own = next((file for file in self.files if mosaic.endswith(f"/{file}")), None)
+        return None if own is None else f"{mosaic.removesuffix(own)}{name}"
 
     @model_validator(mode="after")
     def _is_somewhere(self) -> "Product":

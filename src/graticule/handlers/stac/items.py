@@ -50,8 +50,11 @@ def tile_item_id(item_id: str, tile_id: str) -> str:
     return f"{item_id}-{tile_id}"
 
 
-def output_item(given: ItemInputs, stored: Stored, times: Times) -> Document:
-    """Give the item of an output, which is a single file or a mosaic of many."""
+def output_item(given: ItemInputs, stored: Stored, times: Times, stored_scheme: Stored | None = None) -> Document:
+    """Give the item of an output, which is a single file or a mosaic of many.
+
+    `stored_scheme` is the tile grid of a mosaic, where its checksum is known.
+    """
     product = given.product
     item = _item(given.stac_item_id, given.stac_collection_id, product.grid, product.bbox, times)
     item.common_metadata.title = given.title or title_of_id(given.stac_item_id)
@@ -61,8 +64,11 @@ def output_item(given: ItemInputs, stored: Stored, times: Times) -> Document:
     describe_file(asset, stored)
     grid = product.grid
     _describe_bands(asset, with_valid_percent(product.bands, grid.width * grid.height) if grid else product.bands)
-    if scheme := _scheme_path(product):
-        item.add_asset(SCHEME, Asset(scheme, "Tile grid", media_type=MediaType.GEOJSON, roles=["metadata"]))
+    if scheme := product.scheme_path:
+        scheme_asset = Asset(scheme, "Tile grid", media_type=MediaType.GEOJSON, roles=["metadata"])
+        item.add_asset(SCHEME, scheme_asset)
+        if stored_scheme is not None:
+            describe_file(scheme_asset, stored_scheme)
     _link_service(item, given)
     return document_of(item)
 
@@ -175,16 +181,6 @@ def _lineage(source: Source, product: Product | None) -> str:
 def named_crs(crs: str) -> str:
     """Name a projection in a sentence."""
     return crs if len(crs) < 40 else "its own projection"
-
-
-def _scheme_path(product: Product) -> str | None:
-    """Give the path of the tile grid, which is promoted beside the mosaic."""
-    name = next((name for name in product.files if name.endswith(".geojson")), None)
-    mosaic = product.mosaic_path
-    if name is None or mosaic is None:
-        return None
-    own = next((file for file in product.files if mosaic.endswith(f"/{file}")), None)
-    return None if own is None else f"{mosaic.removesuffix(own)}{name}"
 
 
 def _link_service(item: Item, given: Version) -> None:

@@ -118,15 +118,18 @@ class Publisher:
     async def made_mosaic(self, *, ordinal: int = 0, revision: int = 1, tiles: int = 3) -> dict[str, Any]:
         """Make a raster of many files."""
         at = f"silver/{self.prefix(ordinal)}/r{revision}"
-        names = [f"cogs/scene_tile_{n}_0.tif" for n in range(tiles)]
-        text = orjson.dumps({"mosaicjson": "0.0.3", "tiles": {"0320": [f"{at}/{name}" for name in names]}})
+        cogs = [f"cogs/scene_tile_{n}_0.tif" for n in range(tiles)]
+        text = orjson.dumps({"mosaicjson": "0.0.3", "tiles": {"0320": [f"{at}/{name}" for name in cogs]}})
         scheme = {"type": "FeatureCollection", "name": "scene", "source": "bronze/in/scene.tif", "source_etag": "e"}
-        files = {name: name.encode() * 1000 for name in names} | {
+        files = {name: name.encode() * 1000 for name in cogs} | {
             "mosaics/scene.json": text,
             "schemes/scene.geojson": orjson.dumps({**scheme, "blob_prefix": at, "tile_size": 512, "features": []}),
         }
         path = f"{at}/mosaics/scene.json"
-        product = mosaic(mosaic_path=path, blob_path=path, files=[*files], checksum=hashlib.sha256(text).hexdigest())
+        names = ("mosaics/scene.json", "schemes/scene.geojson")
+        checksum, scheme_checksum = (hashlib.sha256(files[name]).hexdigest() for name in names)
+        made = {"mosaic_path": path, "blob_path": path, "files": [*files]}
+        product = mosaic(**made, checksum=checksum, scheme_checksum=scheme_checksum)
         return await self._registered(files, product, ordinal, revision)
 
     async def made_features(self, exports: Mapping[str, bytes], *, revision: int = 1) -> dict[str, Any]:

@@ -156,9 +156,9 @@ def cut_off(file: Path) -> None:
 @pytest.mark.parametrize("is_quick", [False, True])
 async def test_what_nobody_has_touched_is_intact(site: Site, *, is_quick: bool) -> None:
     found = await site.verify(is_quick=is_quick)
-    assert [(each.output.audience.value, each.faults, each.error) for each in found] == [
-        ("external", (), None),
-        ("internal", (), None),
+    assert [(each.output.audience.value, each.faults, each.unhashed, each.error) for each in found] == [
+        ("external", (), (), None),
+        ("internal", (), (), None),
     ]
 
 
@@ -205,6 +205,14 @@ async def test_a_damaged_tile_of_a_mosaic(mosaic: Site, damage: Callable[[Path],
     (fault,) = found.faults
     assert (found.output.audience, fault.code) == ("internal" if zone == "silver" else "external", code)
     assert (name if code == "file_missing" else f"{zone}/{mosaic.publisher.prefix()}/r1/cogs/") in fault.message
+
+
+@pytest.mark.parametrize("zone", ["silver", "external"])
+async def test_damaged_tiling_scheme_is_found(mosaic: Site, zone: str) -> None:
+    name = f"{zone}/{mosaic.publisher.prefix()}/r1/schemes/scene.geojson"
+    flip(mosaic.file(name))
+    (found,) = [each for each in await mosaic.verify() if each.faults]
+    assert [(fault.code, fault.place) for fault in found.faults] == [(FaultCode.FILE_CONTENT, name)]
 
 
 async def test_a_tile_with_a_hash_in_the_catalog_is_named(mosaic: Site) -> None:

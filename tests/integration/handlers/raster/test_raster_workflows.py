@@ -1,12 +1,13 @@
 """The shipped raster workflows, led through their nodes with the real handlers; only the catalogue is left out."""
 
+import hashlib
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
-from tests.integration.handlers.raster.desk import Desk
+from tests.integration.handlers.raster.desk import JOB, Desk
 from tests.unit.dag.jobs import PlayedJob
 from tests.unit.handlers.raster.foreign_files import netcdf_with_times
 
@@ -107,6 +108,8 @@ def test_a_large_raster_becomes_tiles_and_a_mosaic(any_desk: Desk) -> None:
         f"{prefix}/mosaics/scene.json",
         f"{prefix}/schemes/scene.geojson",
     ]
+    scheme = any_desk.storage.get(f"silver/{JOB[-8:]}/out/schemes/scene.geojson")
+    assert led.registered.product.scheme_checksum == hashlib.sha256(scheme).hexdigest()
 
 
 def test_what_is_chosen_of_a_file_reaches_every_task(any_desk: Desk) -> None:

@@ -38,11 +38,12 @@ async def _cog(storage: LocalStorage, *, has_checksum: bool = True) -> RevisionF
     return await _recorded(storage, {}, assets)
 
 
-async def _mosaic(storage: LocalStorage) -> RevisionFiles:
+async def _mosaic(storage: LocalStorage, *, has_scheme: bool = True) -> RevisionFiles:
     for path, data in {**TILES, MOSAIC: TEXT, SCHEME: b"{}"}.items():
         await storage.put(path, data)
     tiles_hash = _hash("".join(sorted(map(_hash, TILES.values()))).encode())
-    return await _recorded(storage, {TILES_HASH: tiles_hash}, {"mosaic": _asset(MOSAIC, TEXT)})
+    assets = {"mosaic": _asset(MOSAIC, TEXT)} | ({"scheme": _asset(SCHEME, b"{}")} if has_scheme else {})
+    return await _recorded(storage, {TILES_HASH: tiles_hash}, assets)
 
 
 def _without_record(files: RevisionFiles) -> RevisionFiles:
@@ -114,6 +115,9 @@ TILE: Final = next(iter(TILES))
         (TILE, None, "at least one of the 2 tiles"),
         (f"{PREFIX}cogs/more.tif", b"x", "at least one of the 4 tiles"),
         (MOSAIC, TEXT.replace(b"_1", b"_2"), "was changed"),
+        (SCHEME, b"{}", None),
+        (SCHEME, b"[]", "was changed"),
+        (f"{PREFIX}schemes/more.geojson", b"x", "its SHA-256 is not known"),
         (f"{PREFIX}other/more.tif", b"x", "its SHA-256 is not known"),
     ],
 )
@@ -123,6 +127,12 @@ async def test_a_changed_tile_is_found(storage: LocalStorage, path: str, data: b
     await (storage.delete(path) if data is None else storage.put(path, data))
     found = await find_fault(storage, files, max_bytes_hashed=NEVER)
     assert found is None if fault is None else fault in str(found)
+
+
+async def test_scheme_without_a_recorded_checksum_is_accepted(storage: LocalStorage) -> None:
+    files = await _mosaic(storage, has_scheme=False)
+    await storage.put(SCHEME, b"[]")
+    assert await find_fault(storage, files, max_bytes_hashed=NEVER) is None
 
 
 async def test_of_an_earlier_release_s_mosaic_the_tiles_have_to_be_there(storage: LocalStorage) -> None:

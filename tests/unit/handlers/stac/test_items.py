@@ -115,6 +115,7 @@ def test_a_mosaic_is_one_asset_and_its_tile_grid_another() -> None:
     assert item["assets"]["mosaic"]["href"] == MOSAIC
     assert item["assets"]["mosaic"]["type"] == "application/json"
     assert item["assets"]["scheme"]["href"] == "silver/direct/d/s/v1/r1/schemes/scene.geojson"
+    assert "file:checksum" not in item["assets"]["scheme"], "an earlier release made the mosaic"
     assert {link["rel"]: link["href"] for link in item["links"]} == {
         "collection": "/stac/collections/ddh-d",
         "tilejson": f"/tiles/{'a' * 32}/WebMercatorQuad/tilejson.json?version=1",
