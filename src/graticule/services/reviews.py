@@ -26,7 +26,7 @@ from graticule.core.permissions import Caller
 from graticule.core.refusals import Refusal
 from graticule.core.states import CLEARANCE, ApprovalState, ClearanceState, ProcessingState
 from graticule.repositories.assets import AssetVersionRepository
-from graticule.repositories.database import Database
+from graticule.repositories.database import Connection, Database
 from graticule.services import four_eyes, layer_catalog
 from graticule.services.asset_changes import AFTER_FAILURE, UNDER_WAY, AssetUnderChange, changing
 from graticule.services.publishing import PublishingJobs
@@ -62,12 +62,12 @@ class ReviewService:
 
     async def approve(self, asset_id: AssetId, asked: Approval, caller: Caller) -> AssetChange:
         """Open access to a version that was processed; on an approved one, only the clearance changes."""
-        expected_version = await self._require_intact_files(asset_id, asked, caller)
+        expected_version = await self._require_intact_outputs(asset_id, asked, caller)
         async with changing(self._database, asset_id, caller, expected_version, dry_run=bool(asked.dry_run)) as change:
             asked, version = await _choose_for_approval(change, asked)
             if version.approval_state is ApprovalState.APPROVED:
                 return await self._clear(change, asked, version)
-            await _require_intact_table(change, version)
+            await _require_intact_table(change, version, change.connection, max_bytes_hashed=0)
             now = self._database.now()
             if await _needs_another_reviewer(change, asked, version):
                 return await _endorse(change, asked, version, now)
@@ -88,10 +88,11 @@ class ReviewService:
             job_id = await self._follow_clearance(change, before, version, now)
             return _answer(change, version, warning=cleared.warning, job_id=job_id)
 
-    async def _require_intact_files(self, asset_id: AssetId, asked: Approval, caller: Caller) -> int:
-        """Refuse to approve other files than were made, and return the `version` of the asset that was looked at.
+    async def _require_intact_outputs(self, asset_id: AssetId, asked: Approval, caller: Caller) -> int:
+        """Refuse to approve other outputs than were made, and return the `version` of the asset that was looked at.
 
-        Storage may be slow, so the asset is not locked meanwhile: the decision is refused if it has changed since.
+        Storage may be slow, and so is hashing a table. The asset is not locked meanwhile: the decision is refused if it
+        has changed since.
         """
         async with changing(self._database, asset_id, caller, asked.expected_version, dry_run=True) as change:
             _, version = await _choose_for_approval(change, asked)
@@ -99,6 +100,8 @@ class ReviewService:
             fault = await self._files.find_fault(change.asset, version)
             if fault is not None:
                 _refuse_outputs(change, f"Version {version.version_ordinal} cannot be approved: {fault}.")
+            async with self._database.connection() as connection:
+                await _require_intact_table(change, version, connection, max_bytes_hashed=MAX_BYTES_HASHED)
         return change.asset.version
 
     async def reject(self, asset_id: AssetId, asked: Rejection, caller: Caller) -> AssetChange:
@@ -330,12 +333,13 @@ def _said(asked: Approval | Rejection | Revocation | ClearanceChange, caller: Ca
     return {"reviewer_named": None if asked.reviewer == caller.name else asked.reviewer, "note": asked.note}
 
 
-async def _require_intact_table(change: AssetUnderChange, version: AssetVersion) -> None:
+async def _require_intact_table(
+    change: AssetUnderChange, version: AssetVersion, connection: Connection, *, max_bytes_hashed: int
+) -> None:
     """Refuse to open access to another table than the one that the job of this revision made."""
     if version.table_name is None or version.current_job_id is None:
         return
-    versions = AssetVersionRepository(change.connection)
-    if fault := await versions.fault_of_table(version, MAX_BYTES_HASHED):
+    if fault := await AssetVersionRepository(connection).fault_of_table(version, max_bytes_hashed):
         _refuse_outputs(
             change,
             f"The table {version.table_name!r} of version {version.version_ordinal} cannot be approved: {fault}.",
