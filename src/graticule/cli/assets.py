@@ -9,7 +9,15 @@ import typer
 from graticule.cli.asked import asked
 from graticule.cli.asking import AsJson, Limit, ServerAddress, ask, ask_all, first, page_size, print_models, with_client
 from graticule.cli.refs import RefOption, read_refs
-from graticule.cli.seen_revision import Deciding, RevisionOption, SeenRevision, confirm_revision, is_interactive
+from graticule.cli.seen_revision import (
+    Deciding,
+    RevisionOption,
+    RevisionToConfirm,
+    SeenRevision,
+    confirm_revision,
+    find_revision,
+    is_interactive,
+)
 from graticule.core.models.platform import DataType, UrlMode
 from graticule.core.states import ApprovalState, ClearanceState, ProcessingState
 
@@ -17,7 +25,7 @@ if TYPE_CHECKING:
     from graticule.client import AsyncClient, Call
     from graticule.core.asset_views import StaffAsset
     from graticule.core.exchange import AssetChange, SubmissionReceipt
-    from graticule.core.models import AssetVersion
+    from graticule.core.models import AssetRevision, AssetVersion
 
 app = typer.Typer(no_args_is_help=True, help="Send data, see what became of it, and decide who may see it.")
 MOST_VERSIONS = 500
@@ -419,8 +427,24 @@ def _find_revision(
     """Return what was named, or at a terminal what is shown there."""
     if named is not None or not is_interactive():
         return SeenRevision(ordinal, named)
-    _, versions = with_client(server, lambda client: _asset(client, asset))
-    return confirm_revision(versions, ordinal, *decisions)
+    found, made = with_client(server, lambda client: _read_revision(client, asset, ordinal, *decisions))
+    return SeenRevision(ordinal, None) if found is None else confirm_revision(found, made)
+
+
+async def _read_revision(
+    client: "AsyncClient", asset: str, ordinal: int | None, *decisions: Deciding
+) -> "tuple[RevisionToConfirm | None, AssetVersion | AssetRevision | None]":
+    """Read what would be decided on, and how it was made: of what was succeeded, that is kept elsewhere."""
+    from graticule.client import calls
+
+    _, versions = await _asset(client, asset)
+    found = find_revision(versions, ordinal, *decisions)
+    if found is None or not found.successors:
+        return found, None if found is None else found.version
+    limit = found.successors  # newest first
+    kept = calls.list_asset_revisions(asset, version_ordinal=found.version.version_ordinal, limit=page_size(limit))
+    made = [each for each in await first(client, kept, limit) if each.revision == found.revision]
+    return found, made[0] if made else None
 
 
 def _change(server: str | None, call: "Call[AssetChange]", as_json: bool) -> None:

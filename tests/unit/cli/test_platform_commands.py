@@ -23,7 +23,7 @@ from graticule.core.exchange import (
     SubmissionReceipt,
     VersionInBrief,
 )
-from graticule.core.models import AssetVersion, Event, Platform
+from graticule.core.models import AssetRevision, AssetVersion, Event, Platform
 from graticule.core.models.engine import EventType
 from graticule.core.models.platform import DataType
 from graticule.core.states import ApprovalState, ClearanceState, ProcessingState, RequestStatus
@@ -294,6 +294,20 @@ OVERWRITTEN = VERSION.model_copy(
     update={"revision": 3, "approved_revision": 1, "processing_completed_at": NOW, "output_hash": "c" * 64}
 )
 SINGLE = VERSION.model_copy(update={"approved_revision": 1})
+SUCCEEDED = [
+    AssetRevision(
+        asset_id=ASSET_ID,
+        version_ordinal=0,
+        revision=revision,
+        approval_state=ApprovalState.APPROVED,
+        clearance_state=ClearanceState.OUO,
+        processing_completed_at=datetime(2026, 3, revision, 15, tzinfo=UTC),
+        output_hash=f"{revision}" * 64,
+        created_at=NOW,
+        superseded_at=NOW,
+    )
+    for revision in (2, 1)
+]
 DECISIONS = (("approve", "-c", "ouo"), ("reject", "-r", "x"), ("revoke", "-r", "x"), ("clearance", "ouo"))
 
 
@@ -303,7 +317,11 @@ def decide_at_terminal(
     monkeypatch.setattr("graticule.cli.assets.is_interactive", lambda: True)
     monkeypatch.setattr("sys.stdin", io.StringIO(typed))
     path = f"/api/v1/assets/{ASSET_ID}"
-    found = {f"GET {path}": shown(ASSET), f"GET {path}/versions": page(*map(shown, [version, *others]))}
+    found = {
+        f"GET {path}": shown(ASSET),
+        f"GET {path}/versions": page(*map(shown, [version, *others])),
+        f"GET {path}/revisions": page(*map(shown, SUCCEEDED)),
+    }
     api = FakeApi({**found, f"POST {path}/{decision[0]}": shown(CHANGED)})
     return api, graticule(api, "asset", decision[0], ASSET_ID, *decision[1:])
 
@@ -312,14 +330,18 @@ def decide_at_terminal(
 def test_at_a_terminal_a_decision_is_on_the_revision_that_was_shown(
     monkeypatch: pytest.MonkeyPatch, decision: tuple[str, ...]
 ) -> None:
-    revision = 1 if decision[0] in {"revoke", "clearance"} else 3
+    is_served = decision[0] in {"revoke", "clearance"}
+    revision, made, output_hash = (
+        (1, datetime(2026, 3, 1, 15, tzinfo=UTC), "1" * 64) if is_served else (3, NOW, "c" * 64)
+    )
     api, result = decide_at_terminal(monkeypatch, OVERWRITTEN, decision, "y\n")
-    assert f"revision {revision} of version 0 (2026-03)" in result.err
-    assert "c" * 64 in result.err
+    told = " ".join(result.err.split())
+    assert f"revision {revision} of version 0 (2026-03)" in told
+    assert f"processed {made.astimezone():%Y-%m-%d %H:%M:%S}, outputs {output_hash}." in told
     assert (api.body()["version_ordinal"], api.body()["revision"]) == (0, revision)
     api, result = decide_at_terminal(monkeypatch, OVERWRITTEN, decision, "n\n")
     assert result.code == 1
-    assert [request.method for request in api.asked] == ["GET", "GET"]
+    assert {request.method for request in api.asked} == {"GET"}
     api, result = decide_at_terminal(monkeypatch, SINGLE, decision, "")
     assert (result.code, api.body()["revision"]) == (0, 1), "nothing to be asked"
 
