@@ -292,7 +292,8 @@ async def _is_repeated(reports: ReportRepository, task: KnownTask, report: Resul
     """Whether the result of a task that is done is this one, or a sign of life from before that came late."""
     if task.report_hash is not None and report.status is not ResultStatus.RUNNING:
         return task.report_hash == report.content_hash
-    # It says nothing of the outcome, or that came in a batch, by the database, or to an earlier release: from whom counts.
+    # It says nothing of the outcome, or that came in a batch, by the database, or to an earlier release: all that is
+    # known is from whom.
     return report.worker_id is not None and await reports.has_reported(report.task_id, task, report.worker_id)
 
 
