@@ -32,6 +32,8 @@ MAX_TRIES = 5  # of a transaction that other sessions keep from its locks by hol
 WAIT_BRIEFLY: LiteralString = "SET LOCAL lock_timeout = '10s'"  # others wait behind whoever waits for a table
 WAIT_A_MOMENT: LiteralString = "SET LOCAL lock_timeout = '1s'"  # readers of a table wait meanwhile
 HARDLY_WAIT: LiteralString = "SET LOCAL lock_timeout = '10ms'"
+MAX_NAMED = 20  # tables, of those that somebody has to look at
+AGAIN = "Then migrate again: graticule schema migrate"
 COUNTED_UP_TO = 100_000  # larger tables answer with the planner's estimate
 Models = Sequence[type[Row]]
 VIEWS = Reported(object="schema serving", detail="the views of what the services may show")
@@ -293,27 +295,39 @@ class DatabaseSchema:
         The locks of all of them at once may be more than the server has room for, and readers would wait for the last.
         """
         in_use: list[str] = []
+        refused: list[str] = []
         for in_schema, name in await (await self._connection.execute(STATE["tables_of_workers"])).fetchall():
             wait = WAIT_A_MOMENT if len(in_use) < MAX_TRIES else HARDLY_WAIT  # a backup uses all of them
-            if not await self._take_table(in_schema, name, wait):
+            try:
+                objection = await self._take_table(in_schema, name, wait)
+            except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
                 in_use.append(f"{in_schema}.{name}")
-        if not in_use:
-            return []
-        left = f"Tables that are in use still belong to the workers: {len(in_use)}, such as {in_use[0]}."
-        return [f"{left} Migrate again when it is quiet: graticule schema migrate"]
+            else:
+                refused += [] if objection is None else [f"{in_schema}.{name}: {objection}"]
+        notices = [f"A table still belongs to the workers: {each}. {AGAIN}" for each in refused[:MAX_NAMED]]
+        if more := len(refused[MAX_NAMED:]):
+            notices.append(f"Tables that still belong to the workers and are not named here: {more}.")
+        if in_use:
+            left = f"Tables that are in use still belong to the workers: {len(in_use)}, such as {in_use[0]}."
+            notices.append(f"{left} Migrate again when it is quiet: graticule schema migrate")
+        return notices
 
-    async def _take_table(self, in_schema: str, name: str, wait: LiteralString) -> bool:
-        """Return False for a table that is in use just now."""
+    async def _take_table(self, in_schema: str, name: str, wait: LiteralString) -> str | None:
+        """Return why a table cannot be taken over; None when it was, or is no longer there."""
+        named = {"in_schema": in_schema, "name": name}
         try:
             async with self._connection.transaction():
                 await self._act_as_owner()
                 await self._connection.execute(wait)
-                await self._connection.execute(STATE["take_table"], {"in_schema": in_schema, "name": name})
-        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
-            return False
+                if await self._value("take_table", named):
+                    return None
+                return str(await self._value("objection_to_table", named))
         except psycopg.errors.UndefinedTable:
-            pass  # it was replaced or dropped
-        return True
+            return None  # it was replaced or dropped
+
+    async def _value(self, query: str, named: Mapping[str, str]) -> Any:
+        row = await (await self._connection.execute(STATE[query], named)).fetchone()
+        return row[0] if row else None
 
     async def _reserved_platforms(self) -> list[str]:
         rows = await (await self._connection.execute(STATE["reserved_platforms"])).fetchall()

@@ -121,7 +121,9 @@ BEGIN
     RAISE EXCEPTION USING
         ERRCODE = 'GR001',
         MESSAGE = format('The job %s may not write the %s %s: %s.', of_job, kind, quote_literal(left(wanted, 200)), reason),
-        HINT = CASE WHEN kind = 'copy' THEN 'Revoke the version, or reprocess it and approve the new revision.'
+        HINT = CASE WHEN kind = 'copy' AND starts_with(reason, 'the table is more than rows')
+               THEN 'Then clear the asset once more; or reprocess the version and approve the new revision.'
+               WHEN kind = 'copy' THEN 'Revoke the version, or reprocess it and approve the new revision.'
                WHEN reason = 'the job belongs to no version of an asset'
                THEN 'Jobs that are submitted directly write tables named direct_…, prefixes below direct/…, and'
                     ' collections named direct-…. To change the data of an asset, submit or reprocess it.'
@@ -150,35 +152,77 @@ BEGIN
     PERFORM set_config('graticule.job_id', of_job, true);
 END $$;
 
--- Whether a table is made of rows and nothing else. Whoever makes a table can hang functions on it, which run as whoever
--- reads, plans or analyzes it: by views, triggers, policies, expressions of indexes and statistics, casts and types. So
--- types are PostgreSQL's own or those of an extension: whoever acts as a worker may own others under another name. A table
--- that is not logged would be empty after a crash.
+-- What a table has besides rows, and how it is removed; NULL for one that is made of rows and nothing else. Whoever makes a
+-- table can hang functions on it, which run as whoever reads, plans or analyzes it: by views, triggers, policies, expressions
+-- of indexes and statistics, casts and types. So types are PostgreSQL's own or those of an extension: whoever acts as a worker
+-- may own others under another name. A table that is not logged would be empty after a crash. An administrator may have
+-- added the same in good faith, and is told what it is.
+CREATE OR REPLACE FUNCTION dagapp.objection_to_table(wanted oid) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce(reason, 'it is more than rows') FROM (
+        SELECT 1 AS number, 'it is not there' AS reason WHERE NOT EXISTS (SELECT FROM pg_class WHERE oid = wanted)
+        UNION ALL
+        SELECT 2, 'it is not an ordinary table (reprocess the version)' FROM pg_class
+        WHERE oid = wanted AND (relkind <> 'r' OR relispartition OR reloftype <> 0)
+        UNION ALL
+        SELECT 3, format('it has the constraint %1$I (remove it: ALTER TABLE %2$s DROP CONSTRAINT %1$I)',
+                         conname, conrelid::regclass)
+        FROM pg_constraint WHERE conrelid = wanted AND contype NOT IN ('p', 'u', 'n')
+        UNION ALL
+        SELECT 4, format('the index %1$s computes an expression or has a condition (remove it: DROP INDEX %1$s)',
+                         indexrelid::regclass)
+        FROM pg_index WHERE indrelid = wanted AND (indexprs IS NOT NULL OR indpred IS NOT NULL)
+        UNION ALL
+        SELECT 5, format('it has the extended statistics %1$s.%2$I (remove them: DROP STATISTICS %1$s.%2$I)',
+                         stxnamespace::regnamespace, stxname)
+        FROM pg_statistic_ext WHERE stxrelid = wanted
+        UNION ALL
+        SELECT 6, format('it has the trigger %1$I (remove it: DROP TRIGGER %1$I ON %2$s)', tgname, tgrelid::regclass)
+        FROM pg_trigger WHERE tgrelid = wanted AND NOT tgisinternal
+        UNION ALL
+        SELECT 7, format('it has the rule %1$I (remove it: DROP RULE %1$I ON %2$s)', rulename, ev_class::regclass)
+        FROM pg_rewrite WHERE ev_class = wanted
+        UNION ALL
+        SELECT 8, format('the column %1$I has a default or an expression (remove it: ALTER TABLE %2$s ALTER %1$I DROP %3$s)',
+                         attname, attrelid::regclass, CASE attgenerated WHEN '' THEN 'DEFAULT' ELSE 'EXPRESSION' END)
+        FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum WHERE adrelid = wanted
+        UNION ALL
+        SELECT 9, format('it has row-level security (remove it: ALTER TABLE %s DISABLE ROW LEVEL SECURITY, '
+                         'NO FORCE ROW LEVEL SECURITY)', oid::regclass)
+        FROM pg_class WHERE oid = wanted AND (relrowsecurity OR relforcerowsecurity)
+        UNION ALL
+        SELECT 10, format('a crash would empty it (change it: ALTER TABLE %s SET LOGGED)', oid::regclass)
+        FROM pg_class WHERE oid = wanted AND relpersistence <> 'p'
+        UNION ALL
+        SELECT 11, format('%s inherits from %s (separate them: ALTER TABLE %1$s NO INHERIT %2$s)',
+                          inhrelid::regclass, inhparent::regclass)
+        FROM pg_inherits WHERE wanted IN (inhrelid, inhparent)
+        UNION ALL
+        SELECT 12, format('its rows have a cast (remove it: DROP CAST (%s AS %s))', castsource::regtype, casttarget::regtype)
+        FROM pg_class JOIN pg_cast ON reltype IN (castsource, casttarget) WHERE pg_class.oid = wanted
+        UNION ALL
+        SELECT 13, format('the column %I has a type that is neither PostgreSQL''s own nor one of an extension (reprocess the '
+                          'version)', attname)
+        FROM pg_attribute AS part
+        JOIN pg_type AS written ON written.oid = part.atttypid
+        JOIN pg_type AS kind
+            ON kind.oid = CASE WHEN written.typcategory = 'A' AND written.typtype = 'b' THEN written.typelem
+                          ELSE written.oid END
+        WHERE part.attrelid = wanted AND kind.typnamespace <> 'pg_catalog'::regnamespace
+          AND NOT EXISTS (SELECT FROM pg_depend
+                          WHERE classid = 'pg_type'::regclass AND objid = kind.oid AND deptype = 'e')
+        UNION ALL
+        SELECT 14, format('it has had rules, triggers or tables that inherit from it (once it has none: VACUUM ANALYZE %s)',
+                          oid::regclass)
+        FROM pg_class WHERE oid = wanted AND (relhasrules OR relhastriggers OR relhassubclass)
+    ) AS objections
+    ORDER BY number
+    LIMIT 1
+$$;
+
 CREATE OR REPLACE FUNCTION dagapp.is_plain_table(wanted oid) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT EXISTS (
-        SELECT FROM pg_class AS made
-        WHERE made.oid = wanted AND relkind = 'r' AND relpersistence = 'p' AND NOT relhasrules AND NOT relhastriggers
-          AND NOT relhassubclass AND NOT relispartition AND NOT relrowsecurity AND NOT relforcerowsecurity AND reloftype = 0
-          AND NOT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = wanted OR inhparent = wanted)
-          AND NOT EXISTS (
-              SELECT FROM pg_index WHERE indrelid = wanted AND (indexprs IS NOT NULL OR indpred IS NOT NULL)
-          )
-          AND NOT EXISTS (SELECT FROM pg_statistic_ext WHERE stxrelid = wanted)
-          AND NOT EXISTS (SELECT FROM pg_attrdef WHERE adrelid = wanted)
-          AND NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = wanted AND contype NOT IN ('p', 'u', 'n'))
-          AND NOT EXISTS (SELECT FROM pg_cast WHERE reltype IN (castsource, casttarget))
-          AND NOT EXISTS (
-              SELECT FROM pg_attribute AS part
-              JOIN pg_type AS written ON written.oid = part.atttypid
-              JOIN pg_type AS kind
-                  ON kind.oid = CASE WHEN written.typcategory = 'A' AND written.typtype = 'b' THEN written.typelem
-                                ELSE written.oid END
-              WHERE part.attrelid = wanted AND kind.typnamespace <> 'pg_catalog'::regnamespace
-                AND NOT EXISTS (SELECT FROM pg_depend
-                                WHERE classid = 'pg_type'::regclass AND objid = kind.oid AND deptype = 'e')
-          )
-    )
+    SELECT dagapp.objection_to_table(wanted) IS NULL
 $$;
 
 -- The SHA-256 of the rows of a table of features, in the order of their numbers: the same after a restore, and in a copy.
@@ -232,15 +276,17 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp A
 DECLARE
     live oid := (SELECT oid FROM pg_class WHERE relname = wanted AND relnamespace = 'geo'::regnamespace);
     hash text := substring(obj_description(live, 'pg_class') FROM 'Content: ([0-9a-f]{64})');
+    owner name := (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = live);
 BEGIN
     IF live IS NULL THEN
         RETURN 'it is not there';
     ELSIF NOT starts_with(coalesce(obj_description(live, 'pg_class'), ''), format('Made by job %s:', of_job)) THEN
         RETURN 'another job has made it';
-    ELSIF hash IS NOT NULL AND NOT (dagapp.is_plain_table(live) AND EXISTS (
-        SELECT FROM pg_class WHERE oid = live AND relowner = 'graticule_owner'::regrole
-    )) THEN
-        RETURN 'it was changed after the job had made it';
+    ELSIF hash IS NOT NULL AND NOT dagapp.is_plain_table(live) THEN
+        RETURN 'it is more than rows: ' || dagapp.objection_to_table(live);
+    ELSIF hash IS NOT NULL AND owner <> 'graticule_owner' THEN
+        RETURN format('it belongs to %I and not to graticule_owner%s', owner,
+                      CASE owner WHEN 'graticule_worker' THEN ' (take it over: graticule schema migrate)' ELSE '' END);
     ELSIF hash IS NOT NULL AND pg_table_size(live) <= most_bytes AND hash <> dagapp.hash_rows('geo', wanted) THEN
         RETURN 'its rows are not those that the job loaded';
     END IF;
@@ -367,7 +413,8 @@ BEGIN
     ELSIF obj_description(copy, 'pg_class') = comment THEN
         RETURN pg_total_relation_size(copy);
     ELSIF dagapp.copy_aside(wanted, comment) IS NULL THEN
-        PERFORM dagapp.refuse_output(of_job, 'copy', wanted, 'the table is more than rows');
+        PERFORM dagapp.refuse_output(of_job, 'copy', wanted,
+                                     'the table is more than rows: ' || dagapp.objection_to_table(original));
     ELSIF substring(described FROM 'Content: ([0-9a-f]{64})') <> dagapp.hash_rows('external', 'making_' || md5(wanted)) THEN
         PERFORM dagapp.refuse_output(of_job, 'copy', wanted, 'its rows are not those that were approved');
     END IF;
@@ -513,7 +560,8 @@ BEGIN
 END $$;
 GRANT EXECUTE ON FUNCTION dagapp.require_outputs(text, text, text[]), dagapp.promote_table(text, text),
                           dagapp.hash_rows(text, text), dagapp.fault_of_table(text, text, bigint),
-                          dagapp.is_plain_table(oid), dagapp.make_copy(text, text), dagapp.drop_copy(text, text)
+                          dagapp.objection_to_table(oid), dagapp.is_plain_table(oid),
+                          dagapp.make_copy(text, text), dagapp.drop_copy(text, text)
 TO graticule_worker, graticule_orchestrator;
 GRANT EXECUTE ON FUNCTION dagapp.delete_collection(text) TO graticule_worker;
 GRANT EXECUTE ON FUNCTION dagapp.hash_table(text, text) TO graticule_orchestrator;

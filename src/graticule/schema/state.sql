@@ -38,6 +38,9 @@ ORDER BY 1, 2;
 -- name: take_table
 SELECT dagapp.take_table(%(in_schema)s, %(name)s);
 
+-- name: objection_to_table
+SELECT dagapp.objection_to_table(to_regclass(format('%%I.%%I', %(in_schema)s::text, %(name)s::text)));
+
 -- name: lock
 -- One deployment at a time, for as long as the session lasts.
 SELECT pg_advisory_lock(hashtext('graticule schema'));

@@ -97,6 +97,8 @@ class OutputVerification:
             )
         elif table.content_hash is None:
             findings.unhashed.append(name)
+        elif table.objection is not None:
+            findings.add(FaultCode.TABLE_EXTENDED, name, f"The table {name} is more than rows: {table.objection}.")
         elif not self._is_quick and await outputs.hash_table(output) != table.content_hash:
             findings.add(FaultCode.TABLE_CONTENT, name, f"The rows of the table {name} are not those that were loaded.")
 
@@ -190,8 +192,8 @@ def _rewritten(place: str) -> str:
 
 
 def fix_of(output: ServedOutput, fault: Fault) -> str:
-    """Return the command that fixes a fault."""
-    if fault.code is FaultCode.FILE_REWRITTEN:
+    """Return the command that fixes a fault, after what its message asks for."""
+    if fault.code in {FaultCode.FILE_REWRITTEN, FaultCode.TABLE_EXTENDED}:
         return f"graticule verify --asset {output.asset_id}"
     version = f"{output.asset_id} --version {output.version_ordinal}"
     return f'graticule asset reprocess {version} --reason "damaged output"'

@@ -226,6 +226,29 @@ async def test_live_tables_that_are_in_use_are_taken_over_by_the_next_migration(
         assert set(_owners(other).values()) == {"graticule_owner"}
 
 
+async def test_live_tables_that_are_more_than_rows_are_named_with_what_is_on_them(
+    database: TestDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deploy, "MAX_NAMED", 1)
+    with psycopg.connect(database.url(), autocommit=True) as other:
+        _make_live_tables(other, "a", "b", "c")
+        other.execute("CREATE INDEX by_size ON geo.a (abs(fid))")
+        other.execute("ALTER TABLE geo.b ALTER fid SET DEFAULT 1")
+        async with database_schema(database.url()) as schema:
+            report = await schema.migrate()
+            assert report.current
+            named, rest = report.notices
+            assert named == (
+                "A table still belongs to the workers: geo.a: the index geo.by_size computes an expression or has a"
+                " condition (remove it: DROP INDEX geo.by_size). Then migrate again: graticule schema migrate"
+            )
+            assert rest == "Tables that still belong to the workers and are not named here: 1."
+            other.execute("DROP INDEX geo.by_size")
+            other.execute("ALTER TABLE geo.b ALTER fid DROP DEFAULT")
+            assert (await schema.migrate()).notices == []
+        assert set(_owners(other).values()) == {"graticule_owner"}
+
+
 def _make_live_tables(connection: psycopg.Connection[TupleRow], *names: LiteralString) -> None:
     """Make tables as releases did in which workers owned what is live."""
     for name in names:

@@ -24,7 +24,7 @@ from graticule.core.table import DatabaseRole
 from graticule.repositories import statements
 from graticule.repositories.database import Database
 from graticule.services.output_faults import MAX_FAULTS, FaultCode, Findings
-from graticule.services.output_verification import MAX_ERRORS_IN_A_ROW, OutputVerification, VerifiedOutput
+from graticule.services.output_verification import MAX_ERRORS_IN_A_ROW, OutputVerification, VerifiedOutput, fix_of
 from graticule.services.state_metrics import state_reading
 from graticule.storage.local import LocalStorage
 
@@ -253,6 +253,7 @@ async def test_a_mosaic_that_names_a_foreign_file(mosaic: Site) -> None:
         ("DROP TABLE {table}", "table_missing", True),
         ("UPDATE {table} SET name = 'b'", "table_content", False),
         ("DELETE FROM {table}", "table_content", False),
+        ("CREATE INDEX ON {table} (lower(name))", "table_extended", True),
         ("COMMENT ON TABLE {table} IS 'Made by job 0: another. Content: 0.'", "table_replaced", True),
     ],
 )
@@ -264,6 +265,19 @@ async def test_a_damaged_table(
     expected = {("internal" if schema == "geo" else "external", code)}
     assert await features.faults(is_quick=True) == (expected if is_seen_quickly else set())
     assert await features.faults() == expected
+
+
+async def test_what_somebody_added_to_a_table_is_named_and_can_be_removed(features: Site) -> None:
+    table = f"geo.{features.made['table_name']}"
+    features.execute("CREATE INDEX by_name ON {table} (lower(name))", table)
+    (found,) = [each for each in await features.verify() if each.faults]
+    (fault,) = found.faults
+    assert fault.message.endswith(
+        "the index geo.by_name computes an expression or has a condition (remove it: DROP INDEX geo.by_name)."
+    )
+    assert fix_of(found.output, fault).startswith("graticule verify --asset ")
+    features.publisher.admin.execute("DROP INDEX geo.by_name")
+    assert await features.faults(is_quick=True) == set()
 
 
 @pytest.mark.parametrize("site", ["raster", "features"], indirect=True)
