@@ -882,8 +882,10 @@ export interface components {
             table_name?: string | null;
             stac_item_id?: string | null;
             stac_collection_id?: string | null;
+            item_hash?: string | null;
             bbox?: number[] | null;
             external_blob_path?: string | null;
+            external_item_hash?: string | null;
             export_run_id?: string | null;
             exported_revision?: number | null;
             first_exported_at?: string | null;

@@ -57,6 +57,12 @@ class CatalogueRepository:
         row = await self._row("find_item", collection_id=collection_id, item_id=item_id)
         return row and row["content"]
 
+    async def hash_item(self, collection_id: str, item_id: str) -> str | None:
+        """Return the hash of an item, or None when there is none."""
+        row = await self._row("hash_item", collection_id=collection_id, item_id=item_id)
+        found: str | None = row["hash"] if row else None
+        return found
+
     async def make_room(self, collection_id: str, first: datetime, last: datetime) -> None:
         """Let a collection that is there take items of these times.
 

@@ -18,6 +18,9 @@ SELECT pgstac.upsert_collection(%(content)s);
 -- name: find_item
 SELECT pgstac.get_item(%(item_id)s, %(collection_id)s) AS content;
 
+-- name: hash_item
+SELECT dagapp.hash_item(%(collection_id)s, %(item_id)s) AS hash;
+
 -- name: make_room_for_items
 -- Make the table of a collection's items, if there is none yet that takes items of this time.
 SELECT pgstac.check_partition(

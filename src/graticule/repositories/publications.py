@@ -70,6 +70,12 @@ class PublicationHold:
         found: dict[str, Any] | None = row["content"]
         return found
 
+    async def is_intact(self, collection_id: str, item_id: str) -> bool:
+        """Return whether an item is the one that the job of the revision registered, as far as that is known."""
+        parameters = {"job_id": self.deed.job_id, "collection_id": collection_id, "item_id": item_id}
+        (row,) = await self._asked("is_original_intact", parameters)
+        return bool(row["intact"])
+
     async def _asked(self, query: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
         """Ask, and let what was locked for that be free again: a hold lasts long, and others change tables."""
         with domain_errors(query.replace("_", " ")):

@@ -40,6 +40,10 @@ ORDER BY job.created_at;
 -- name: find_original
 SELECT pgstac.get_item(%(item_id)s, %(collection_id)s) AS content;
 
+-- name: is_original_intact
+-- An item without a recorded hash is taken as it is.
+SELECT coalesce(dagapp.recorded_item_hash(%(job_id)s) = dagapp.hash_item(%(collection_id)s, %(item_id)s), true) AS intact;
+
 -- name: make_copy
 -- The functions that make and drop copies are the schema's: see schema/outputs.sql.
 SELECT dagapp.make_copy(%(job_id)s, %(name)s) AS size;

@@ -33,6 +33,7 @@ class ServedOutput(BaseModel):
     output_hash: str | None
     collection_id: str | None
     item_id: str | None
+    item_hash: str | None
 
     @property
     def key(self) -> dict[str, Any]:
@@ -50,6 +51,13 @@ class TableDescription(BaseModel):
     comment: str | None
     objection: str | None  # what it has besides rows, for which it is not hashed
     content_hash: str | None  # None: nobody recorded it
+
+
+class CatalogedItem(BaseModel):
+    """An item of the catalog with its hash; both are None when there is no such item."""
+
+    content: dict[str, Any] | None
+    hash: str | None
 
 
 class ServedOutputs(Views):
@@ -81,12 +89,11 @@ class ServedOutputs(Views):
         (row,) = await self._rows("hash_table", output.model_dump(mode="json"))
         return str(row["hash"])
 
-    async def item(self, output: ServedOutput) -> dict[str, Any] | None:
-        """Return the item of the catalog that describes an output, or None."""
+    async def item(self, output: ServedOutput) -> CatalogedItem:
+        """Return the item of the catalog that describes an output."""
         named = {"item_id": output.item_id, "collection_id": output.collection_id}
-        (row,) = await self._rows("find_item_of_output", named)
-        found: dict[str, Any] | None = row["content"]
-        return found
+        (item,) = await self._views(CatalogedItem, "find_item_of_output", named)
+        return item
 
     async def hashes_of_tiles(self, collection_ids: Sequence[str], prefix: str) -> dict[str, str]:
         """Return the SHA-256 of those tiles below a prefix that the catalog describes."""

@@ -32,7 +32,8 @@ WHERE zone.nspname = %(table_schema)s AND served.relname = %(table_name)s AND se
 SELECT dagapp.hash_table(%(table_schema)s, %(table_name)s) AS hash;
 
 -- name: find_item_of_output
-SELECT pgstac.get_item(%(item_id)s, %(collection_id)s) AS content;
+SELECT pgstac.get_item(%(item_id)s, %(collection_id)s) AS content,
+       dagapp.hash_item(%(collection_id)s, %(item_id)s) AS hash;
 
 -- name: hashes_of_tiles
 -- By the paths of the tiles in their container: those of a copy are the same.

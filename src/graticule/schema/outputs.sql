@@ -269,6 +269,69 @@ BEGIN
     RETURN dagapp.hash_rows(in_schema, wanted);
 END $$;
 
+-- The SHA-256 of an item of the catalog, NULL when there is none. Its id is left out: the item of a new revision takes the
+-- id of the version when it comes into service (see serving.sql), and nothing else of it changes.
+CREATE OR REPLACE FUNCTION dagapp.hash_item(in_collection text, wanted text) RETURNS text
+LANGUAGE plpgsql STABLE STRICT SET search_path = pgstac, public, pg_temp SET timezone = 'UTC' AS $$
+BEGIN
+    RETURN encode(sha256(convert_to((get_item(wanted, in_collection) - 'id')::text, 'UTF8')), 'hex');
+END $$;
+
+-- A version keeps the hash of its item as of the end of the job that registered it, and that of the item of its copy for
+-- the public as of the end of the export. Workers cannot write it.
+CREATE OR REPLACE FUNCTION dagapp.record_item_hash() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    NEW.item_hash := dagapp.hash_item(NEW.stac_collection_id, NEW.stac_item_id);
+    RETURN NEW;
+END $$;
+
+CREATE OR REPLACE FUNCTION dagapp.record_external_item_hash() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    NEW.external_item_hash := CASE WHEN NEW.exported_revision IS NOT NULL THEN dagapp.hash_item(
+        NEW.stac_collection_id || '-public',
+        CASE WHEN NEW.exported_revision = NEW.revision THEN NEW.stac_item_id ELSE (
+            SELECT outputs ->> 'stac_item_id' FROM dagapp.asset_revisions AS logged
+            WHERE logged.asset_id = NEW.asset_id AND logged.version_ordinal = NEW.version_ordinal
+              AND logged.revision = NEW.exported_revision
+        ) END
+    ) END;
+    RETURN NEW;
+END $$;
+
+-- In the order of their names: after admit_own_outputs, and before the item takes the id of the version.
+DROP TRIGGER IF EXISTS asset_versions_hash_item ON dagapp.asset_versions;
+CREATE TRIGGER asset_versions_hash_item BEFORE UPDATE OF processing_state ON dagapp.asset_versions
+FOR EACH ROW WHEN (NEW.processing_state = 'completed' AND OLD.processing_state <> 'completed')
+EXECUTE FUNCTION dagapp.record_item_hash();
+
+DROP TRIGGER IF EXISTS asset_versions_hash_external_item ON dagapp.asset_versions;
+CREATE TRIGGER asset_versions_hash_external_item BEFORE UPDATE OF exported_revision, export_run_id ON dagapp.asset_versions
+FOR EACH ROW WHEN (
+    (NEW.exported_revision, NEW.export_run_id) IS DISTINCT FROM (OLD.exported_revision, OLD.export_run_id)
+)
+EXECUTE FUNCTION dagapp.record_external_item_hash();
+
+-- The hash of the item that an export is to publish, as the job of its revision registered it; NULL where an earlier release
+-- recorded none.
+CREATE OR REPLACE FUNCTION dagapp.recorded_item_hash(of_job text) RETURNS text
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT made.item_hash
+    FROM dagapp.dag_jobs AS job
+    CROSS JOIN LATERAL (
+        SELECT version.item_hash::text FROM dagapp.asset_versions AS version
+        WHERE version.asset_id = job.asset_id AND version.version_ordinal = job.version_ordinal
+          AND version.revision = (job.input_params ->> 'revision')::int
+        UNION ALL
+        SELECT logged.outputs ->> 'item_hash' FROM dagapp.asset_revisions AS logged
+        WHERE logged.asset_id = job.asset_id AND logged.version_ordinal = job.version_ordinal
+          AND logged.revision = (job.input_params ->> 'revision')::int
+    ) AS made
+    WHERE job.job_id = of_job
+    LIMIT 1
+$$;
+
 -- What is wrong with a live table that a job has made, NULL when nothing is: whether it is there, whether it is still that
 -- job's and, of one of no more than so many bytes, whether its rows are those that the job loaded.
 CREATE OR REPLACE FUNCTION dagapp.fault_of_table(of_job text, wanted text, most_bytes bigint) RETURNS text
@@ -561,7 +624,8 @@ END $$;
 GRANT EXECUTE ON FUNCTION dagapp.require_outputs(text, text, text[]), dagapp.promote_table(text, text),
                           dagapp.hash_rows(text, text), dagapp.fault_of_table(text, text, bigint),
                           dagapp.objection_to_table(oid), dagapp.is_plain_table(oid),
-                          dagapp.make_copy(text, text), dagapp.drop_copy(text, text)
+                          dagapp.make_copy(text, text), dagapp.drop_copy(text, text),
+                          dagapp.hash_item(text, text), dagapp.recorded_item_hash(text)
 TO graticule_worker, graticule_orchestrator;
 GRANT EXECUTE ON FUNCTION dagapp.delete_collection(text) TO graticule_worker;
 GRANT EXECUTE ON FUNCTION dagapp.hash_table(text, text) TO graticule_orchestrator;

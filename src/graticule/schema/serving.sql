@@ -11,7 +11,8 @@ CREATE SCHEMA serving;
 CREATE VIEW serving.states AS
 SELECT version.asset_id, version.version_ordinal, asset.data_type::text AS data_type, asset.url_mode::text AS url_mode,
        version.revision, version.approved_revision, version.exported_revision,
-       version.external_blob_path, version.stac_collection_id::text AS stac_collection_id,
+       version.external_blob_path, version.external_item_hash::text AS external_item_hash,
+       version.stac_collection_id::text AS stac_collection_id,
        version.version_ordinal = asset.latest_approved_version_ordinal AS is_latest,
        is_approved AS is_internal,
        is_approved AND version.exported_revision IS NOT NULL AND asset.clearance_state = 'public' AS is_external,
@@ -28,12 +29,12 @@ CROSS JOIN LATERAL (
 -- What was made in each revision. The newest one is in the row of its version; a revision stays in service while the next
 -- one is in the making, or waits for its approval, and is among those that were succeeded.
 CREATE VIEW serving.revisions AS
-SELECT asset_id, version_ordinal, revision, blob_path::text, table_name::text, stac_item_id::text, output_hash::text, bbox,
-       current_job_id::text AS job_id
+SELECT asset_id, version_ordinal, revision, blob_path::text, table_name::text, stac_item_id::text, item_hash::text,
+       output_hash::text, bbox, current_job_id::text AS job_id
 FROM dagapp.asset_versions
 UNION ALL
 SELECT asset_id, version_ordinal, revision, outputs ->> 'blob_path', outputs ->> 'table_name',
-       outputs ->> 'stac_item_id', output_hash::text,
+       outputs ->> 'stac_item_id', outputs ->> 'item_hash', output_hash::text,
        (SELECT array_agg(side::float8) FROM jsonb_array_elements_text(outputs -> 'bbox') AS side), job_id::text
 FROM dagapp.asset_revisions;
 
@@ -71,7 +72,8 @@ WHERE version.was_external;
 CREATE VIEW serving.outputs AS
 SELECT version.asset_id, version.version_ordinal, 'internal'::dagapp.audience AS audience,
        version.approved_revision AS revision, version.data_type, made.job_id, made.blob_path, 'geo' AS table_schema,
-       made.table_name, made.output_hash, version.stac_collection_id AS collection_id, made.stac_item_id AS item_id
+       made.table_name, made.output_hash, version.stac_collection_id AS collection_id, made.stac_item_id AS item_id,
+       made.item_hash
 FROM serving.states AS version
 JOIN serving.revisions AS made
     ON made.asset_id = version.asset_id AND made.version_ordinal = version.version_ordinal
@@ -80,7 +82,7 @@ WHERE version.is_internal
 UNION ALL
 SELECT version.asset_id, version.version_ordinal, 'external', version.exported_revision, version.data_type, made.job_id,
        version.external_blob_path, 'external', made.table_name, made.output_hash,
-       version.stac_collection_id || '-public', made.stac_item_id
+       version.stac_collection_id || '-public', made.stac_item_id, version.external_item_hash
 FROM serving.states AS version
 JOIN serving.revisions AS made
     ON made.asset_id = version.asset_id AND made.version_ordinal = version.version_ordinal

@@ -25,6 +25,7 @@ class FaultCode(StrEnum):
     TABLE_CONTENT = "table_content"  # its rows are not those that were loaded
     ITEM_MISSING = "item_missing"
     ITEM_TARGET = "item_target"  # it describes another file than the one that is served
+    ITEM_CONTENT = "item_content"  # it is not the one that was registered
 
 
 # Only a look at the contents finds these, and so only such a look finds that they are gone.

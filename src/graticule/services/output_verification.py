@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from graticule.core.audience import Audience
 from graticule.core.errors import GraticuleError, NotFound
@@ -120,11 +120,15 @@ class OutputVerification:
         if output.item_id is None or output.collection_id is None:
             return {}
         name = f"{output.collection_id}/{output.item_id}"
-        item: dict[str, Any] | None = await outputs.item(output)
-        if item is None:
+        item = await outputs.item(output)
+        if item.content is None:
             findings.add(FaultCode.ITEM_MISSING, name, f"The item {name} is missing from the catalog.")
             return {}
-        files = files_of_item(item, f"{self._container(output)}/")
+        if output.item_hash is None:
+            findings.unhashed.append(f"the item {name}")
+        elif item.hash != output.item_hash:
+            findings.add(FaultCode.ITEM_CONTENT, name, f"The item {name} is not the one that was registered.")
+        files = files_of_item(item.content, f"{self._container(output)}/")
         if output.blob_path is not None and output.blob_path not in files:
             message = f"The item {name} does not describe {output.blob_path}, which is served."
             findings.add(FaultCode.ITEM_TARGET, name, message)

@@ -5,9 +5,9 @@ from typing import Final
 
 from graticule.core.errors import Unavailable
 from graticule.core.models import AssetVersion, GeospatialAsset
-from graticule.handlers.catalogue import find_item
 from graticule.handlers.outputs.integrity import RevisionFiles, find_fault
 from graticule.handlers.outputs.staging import final_path
+from graticule.repositories.catalogue import reading
 from graticule.repositories.database import Database
 from graticule.services.workflow_choice import blob_prefix_of
 from graticule.storage.protocol import Storage
@@ -38,9 +38,14 @@ class ReviewedFiles:
     async def _find_fault(self, asset: GeospatialAsset, version: AssetVersion) -> str | None:
         item = None
         if version.stac_collection_id is not None and version.stac_item_id is not None:
-            item = (await find_item(self._database, version.stac_collection_id, version.stac_item_id)).item
+            name = (version.stac_collection_id, version.stac_item_id)
+            async with reading(self._database) as catalogue:
+                item = await catalogue.item(*name)
+                is_intact = version.item_hash in {None, await catalogue.hash_item(*name)}
             if item is None:
                 return f"its item {version.stac_item_id!r} is missing from the catalog"
+            if not is_intact:
+                return f"its item {version.stac_item_id!r} was changed in the catalog"
         if version.blob_path is None:
             return None
         prefix = final_path(self._storage, blob_prefix_of(asset, version), "")

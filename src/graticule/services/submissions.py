@@ -32,7 +32,7 @@ from graticule.services.workflows import Workflows
 UNRESOLVED: Final = frozenset({ApprovalState.PENDING_REVIEW, ApprovalState.REJECTED})
 PACE_HOLDS: Final = timedelta(seconds=5)  # what was read of it; a burst of submissions asks once
 OUTPUTS: Final = (
-    *("blob_path", "table_name", "stac_item_id", "stac_collection_id", "bbox"),
+    *("blob_path", "table_name", "stac_item_id", "stac_collection_id", "item_hash", "bbox"),
     *("external_blob_path", "export_run_id"),
 )
 LOGGED: Final = (

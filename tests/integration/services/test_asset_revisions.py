@@ -8,7 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 from tests.conftest import TestDatabase
 from tests.integration.services.desk import RITA, Desk, code_of, cog
 from tests.integration.services.engine import Shelf
@@ -168,6 +170,53 @@ async def test_a_version_whose_item_is_gone_is_not_approved(desk: Desk, database
     assert code_of(refused.value) == "outputs_changed"
     put_item(database, names["stac_collection_id"], names["stac_item_id"])
     await desk.approve(receipt.asset_id)
+
+
+async def test_item_that_was_changed_is_not_approved(desk: Desk, database: TestDatabase) -> None:
+    receipt = await desk.submit()
+    names = await desk.names(receipt)
+    collection_id, item_id = names["stac_collection_id"], names["stac_item_id"]
+    put_item(database, collection_id, item_id)
+    await desk.process(receipt, stac_collection_id=collection_id)
+    with psycopg.connect(database.url()) as admin:
+        change = "UPDATE pgstac.items SET content = content || %s WHERE id = %s"
+        admin.execute(change, (Jsonb({"more": 1}), item_id))
+    with pytest.raises(Refused, match=f"its item '{item_id}' was changed in the catalog") as refused:
+        await desk.approve(receipt.asset_id)
+    assert code_of(refused.value) == "outputs_changed"
+    with psycopg.connect(database.url()) as admin:
+        admin.execute("UPDATE pgstac.items SET content = content - 'more' WHERE id = %s", (item_id,))
+    await desk.approve(receipt.asset_id)
+
+
+async def test_each_revision_keeps_the_hash_of_its_item(desk: Desk, database: TestDatabase) -> None:
+    """The hash is the same after the item has taken the id of its version."""
+
+    def hash_of_item(version: AssetVersion) -> str:
+        with psycopg.connect(database.url()) as admin:
+            names = (version.stac_collection_id, version.stac_item_id)
+            (found,) = admin.execute("SELECT dagapp.hash_item(%s, %s)", names).fetchone() or ("",)
+            return str(found)
+
+    first = await desk.submit()
+    names = await desk.names(first)
+    put_item(database, names["stac_collection_id"], names["stac_item_id"])
+    await desk.process(first, stac_collection_id=names["stac_collection_id"])
+    await desk.approve(first.asset_id)
+    old = await desk.version(first.asset_id)
+    assert old.item_hash == hash_of_item(old)
+    second = await desk.submit(overwrite=True)
+    names = await desk.names(second)
+    put_item(database, names["stac_collection_id"], names["stac_item_id"])
+    await desk.process(second, "b", stac_collection_id=names["stac_collection_id"])
+    waiting = await desk.version(first.asset_id)
+    assert waiting.item_hash == hash_of_item(waiting) != old.item_hash
+    (logged,) = await desk.revisions(first.asset_id)
+    assert logged.outputs["item_hash"] == old.item_hash == hash_of_item(old)
+    await desk.approve(first.asset_id)
+    served = await desk.version(first.asset_id)
+    assert (served.stac_item_id, served.item_hash) == (old.stac_item_id, waiting.item_hash)
+    assert served.item_hash == hash_of_item(served)
 
 
 class SlowStorage(LocalStorage):

@@ -354,8 +354,10 @@ class AssetVersion(Reviewable, Row):
     table_name: TableName | None = None
     stac_item_id: Label | None = None
     stac_collection_id: Label | None = None
+    item_hash: Sha256 | None = Field(None, description="SHA-256 of the item as it was when the job ended.")
     bbox: list[float] | None = Field(None, description="West, south, east, north, in degrees.")
     external_blob_path: Path | None = None
+    external_item_hash: Sha256 | None = Field(None, description="The same of the item of the copy for the public.")
     export_run_id: Name | None = None
     exported_revision: int | None = Field(None, description="The revision that was copied for the public.")
     first_exported_at: Timestamp | None = Field(None, description="When the public could see it first; never cleared.")

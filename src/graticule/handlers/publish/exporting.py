@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Final
 
 from pydantic import JsonValue
 
@@ -23,6 +24,8 @@ from graticule.handlers.result import HandlerResult
 from graticule.repositories.catalogue import CatalogueRepository, begin_writing
 from graticule.repositories.outputs import OutputKind, require_outputs
 from graticule.repositories.publications import Deed, PublicationHold, PublicTables, PublishedItems, holding
+
+MAKE_AGAIN: Final = "Revoke the version, or reprocess it and approve the new revision."
 
 
 @answering_async
@@ -86,6 +89,11 @@ class _Export:
         item = await hold.item(given.stac_collection_id, given.stac_item_id)
         if item is None:
             raise NotFound(f"The item {given.stac_item_id!r} is not in the catalogue.")
+        if not await hold.is_intact(given.stac_collection_id, given.stac_item_id):
+            raise InvalidInput(
+                f"The item {given.stac_item_id!r} cannot be published: it was changed after its job had registered it.",
+                hint=MAKE_AGAIN,
+            )
         return item
 
     async def _copies(self, item: Document | None) -> dict[str, Copied]:
@@ -118,7 +126,7 @@ class _Export:
         if fault is not None:
             raise InvalidInput(
                 f"The files cannot be published: {fault}.",
-                hint="Revoke the version, or reprocess it and approve the new revision.",
+                hint=MAKE_AGAIN,
             )
 
     async def _written(self, hold: PublicationHold, item: Document | None, copies: Mapping[str, Copied]) -> int:

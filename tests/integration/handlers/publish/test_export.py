@@ -10,6 +10,7 @@ import orjson
 import pytest
 from psycopg import DatabaseError, sql
 from psycopg.errors import InsufficientPrivilege
+from psycopg.types.json import Jsonb
 from tests.integration.handlers.publish.publisher import Publisher, output
 from tests.unit.handlers.stac.valid import assert_valid
 
@@ -234,6 +235,23 @@ async def test_a_blob_that_is_not_what_the_catalogue_says_is_not_published(publi
     result = await publisher.export(made)
     assert "was changed" in str(result.error_message)
     assert (await publisher.blobs(), publisher.items(publisher.public)) == ({}, [])
+
+
+async def test_item_that_was_changed_is_not_published(publisher: Publisher) -> None:
+    made = await publisher.made(b"pixels")
+    publisher.admin.execute(
+        "UPDATE dagapp.asset_versions SET processing_state = 'completed', blob_path = %s, stac_item_id = %s,"
+        " stac_collection_id = %s WHERE asset_id = %s",
+        (made["blob_path"], made["stac_item_id"], publisher.collection, publisher.asset_id),
+    )
+    change = "UPDATE pgstac.items SET content = content || %s WHERE collection = %s"
+    publisher.admin.execute(change, (Jsonb({"more": 1}), publisher.collection))
+    result = await publisher.export(made)
+    assert "was changed after its job had registered it" in str(result.error_message)
+    assert (await publisher.blobs(), publisher.items(publisher.public)) == ({}, [])
+    undo = "UPDATE pgstac.items SET content = content - 'more' WHERE collection = %s"
+    publisher.admin.execute(undo, (publisher.collection,))
+    output(await publisher.export(made))
 
 
 class ChangesLate(LocalStorage):

@@ -244,7 +244,7 @@ async def test_a_mosaic_that_names_a_foreign_file(mosaic: Site) -> None:
         " WHERE collection = %s",
         (mosaic.publisher.collection,),
     )
-    assert await mosaic.faults() == {("internal", "file_content")}
+    assert await mosaic.faults() == {("internal", "file_content"), ("internal", "item_content")}
 
 
 @pytest.mark.parametrize(
@@ -289,7 +289,22 @@ async def test_an_item_that_is_gone_or_describes_something_else(site: Site) -> N
     assert ("internal", "item_missing") in await site.faults()
 
 
+@pytest.mark.parametrize("site", ["raster", "mosaic", "features"], indirect=True)
+@pytest.mark.parametrize("is_quick", [False, True])
+@pytest.mark.parametrize(
+    "change", ["jsonb_set(content, '{properties,platform:revision}', '7')", "content || '{\"more\": true}'", "content"]
+)
+async def test_item_that_was_changed_is_found(site: Site, change: str, *, is_quick: bool) -> None:
+    geometry = "public.ST_Point(1, 2, 4326)" if change == "content" else "geometry"
+    for collection, audience in ((site.publisher.collection, "internal"), (site.publisher.public, "external")):
+        query = f"UPDATE pgstac.items SET content = {change}, geometry = {geometry} WHERE collection = %s"
+        site.publisher.admin.execute(query.encode(), (collection,))
+        assert (audience, "item_content") in await site.faults(is_quick=is_quick)
+    assert {code for _, code in await site.faults(is_quick=is_quick)} == {"item_content"}
+
+
 async def test_outputs_of_an_earlier_release_have_no_hash_and_no_fault(features: Site) -> None:
+    features.set(item_hash=None, external_item_hash=None)
     table = sql.Identifier("geo", features.made["table_name"])
     comment = sql.Literal(f"Made by job {_job_of(features.publisher)}: a table.")
     features.publisher.admin.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(table, comment))
@@ -299,10 +314,11 @@ async def test_outputs_of_an_earlier_release_have_no_hash_and_no_fault(features:
     )
     found = await features.verify()
     assert [each.faults for each in found] == [(), ()]
-    name, path = features.made["table_name"], features.made["blob_path"]
+    name, path, item_id = (features.made[each] for each in ("table_name", "blob_path", "stac_item_id"))
+    publisher = features.publisher
     assert [set(each.unhashed) for each in found] == [
-        {f"external.{name}", path.replace("silver", "external", 1)},
-        {f"geo.{name}", path},
+        {f"external.{name}", path.replace("silver", "external", 1), f"the item {publisher.public}/{item_id}"},
+        {f"geo.{name}", path, f"the item {publisher.collection}/{item_id}"},
     ]
 
 
