@@ -191,7 +191,10 @@ async def test_the_tiles_of_an_asset_are_where_its_job_says(
     assert answer.status_code == 200, answer.text
     settings = Settings(home=api.home)
     services = create_serve(settings, database.url(Audience.INTERNAL.role), Audience.INTERNAL)
-    west, south, east, north = (await worker.item(mosaic["stac_collection_id"], mosaic["stac_item_id"]))["bbox"]
+    item = await worker.item(mosaic["stac_collection_id"], mosaic["stac_item_id"])
+    named = [item["properties"].get(f"platform:{name}") for name in ("request_id", "version_id")]
+    assert named == [receipt["request_id"], SUBMISSION["version_label"]]
+    west, south, east, north = item["bbox"]
     tile = morecantile.tms.get("WebMercatorQuad").tile((west + east) / 2, (south + north) / 2, 12)
     async with running_client(services) as client:
         picture = await client.get(address.format(z=tile.z, x=tile.x, y=tile.y))

@@ -223,6 +223,13 @@ def chain(first_start: FirstStart, tmp_path_factory: pytest.TempPathFactory) -> 
             up.close()
 
 
+@pytest.mark.parametrize("name", ["hyperspectral", "attributes"], ids=["raster", "vector"])
+def test_an_item_names_the_request_and_the_version_that_it_was_made_of(chain: Chain, name: str) -> None:
+    sent, properties = chain.processed(name), chain.item(name)["properties"]
+    named = {key: properties.get(f"platform:{key}") for key in ("request_id", "version_id", "asset_id")}
+    assert named == {"request_id": sent.status["request_id"], "version_id": "v1", "asset_id": sent.asset_id}
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_nodata_and_extreme_values(chain: Chain, name: str) -> None:
     case, sent = CASES[name], chain.processed(name)

@@ -47,9 +47,10 @@ def source(**more: Any) -> dict[str, Any]:
 def item_inputs(product: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     """Give the parameters of `raster.stac_register_item`."""
     version = {"asset_id": "a" * 32, "version_ordinal": 1, "version_label": "v1", "revision": 1, "platform_id": "ddh"}
+    request = {"request_id": "r-1"}
     refs = {"dataset_id": "d-1", "Resource Id": 7, "empty": None}
     ids = {"stac_item_id": "scene-v1", "stac_collection_id": "ddh-d", "blob_prefix": "direct/d/s/v1/r1"}
-    return {**ids, **version, "platform_refs": refs, "source": source(), "product": product or cog(), **more}
+    return {**ids, **version, **request, "platform_refs": refs, "source": source(), "product": product or cog(), **more}
 
 
 def tile(column: int, row: int, **more: Any) -> dict[str, Any]:

@@ -43,6 +43,7 @@ def pmtiles(**more: Any) -> dict[str, Any]:
 def table_inputs(**more: Any) -> dict[str, Any]:
     """Give the parameters of `vector.stac_register_item`, of a table without files beside it."""
     version = {"asset_id": "a" * 32, "version_ordinal": 1, "version_label": "v1", "revision": 1, "platform_id": "ddh"}
+    request = {"request_id": "r-1"}
     ids = {"stac_item_id": "parcels-v1", "stac_collection_id": "ddh-d", "blob_prefix": "direct/d/s/v1/r1"}
     refs = {"dataset_id": "d-1"}
-    return {**ids, **version, "platform_refs": refs, "source": source(), "table": table(), **more}
+    return {**ids, **version, **request, "platform_refs": refs, "source": source(), "table": table(), **more}

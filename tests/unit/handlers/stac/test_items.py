@@ -51,6 +51,7 @@ def test_an_item_says_all_that_the_contract_asks_for() -> None:
     assert properties["platform:resource_id"] == 7
     assert properties["platform:asset_id"] == "a" * 32
     assert properties["platform:version_ordinal"] == 1
+    assert (properties["platform:request_id"], properties["platform:version_id"]) == ("r-1", "v1")
     assert "platform:empty" not in properties
     assert "bronze/in/scene.tif" in properties["processing:lineage"]
     assert "EPSG:32620 to EPSG:4326" in properties["processing:lineage"]

@@ -54,6 +54,7 @@ def test_an_item_says_what_the_table_is() -> None:
         {"name": "geom", "type": "geometry(MultiPolygon, 4326)"},
     ]
     assert (properties["platform:dataset_id"], properties["platform:revision"]) == ("d-1", 1)
+    assert (properties["platform:request_id"], properties["platform:version_id"]) == ("r-1", "v1")
     lineage = properties["processing:lineage"]
     assert lineage.startswith(
         f"Made from bronze/in/parcels.zip (SHA-256 {'ef' * 32}), layer parcels, by a reprojection"
