@@ -11,6 +11,7 @@ from tests.integration.api.test_bootstrap_access import problem_of
 from tests.integration.repositories import rows
 from tests.integration.repositories.rows import ASSET, NOW
 
+from graticule.config import Settings
 from graticule.core.ids import PlatformId
 from graticule.core.models.platform import ClientRole
 from graticule.core.states import ApprovalState
@@ -106,6 +107,21 @@ async def test_a_partner_in_use_keeps_its_identity(ask: Callers) -> None:
     problem_of(answer, 409, "platform_in_use")
     assert answer.json()["current"]["required_refs"] == ["dataset_id", "resource_id"]
     problem_of(await ask("admin", "PATCH", "/api/v1/platforms/nobody", json={}), 404, "not_found")
+
+
+async def test_an_admin_says_where_the_files_of_a_partner_lie(ask: Callers) -> None:
+    body = {**ATLAS, "source_containers": ["maps", "bronze/atlas/"]}
+    added = await ask("admin", "POST", "/api/v1/platforms", json=body)
+    assert (added.status_code, added.json()["source_containers"]) == (201, ["maps", "bronze/atlas/"])
+    changed = await ask("admin", "PATCH", "/api/v1/platforms/atlas", json={"source_containers": ["maps"]})
+    assert changed.json()["source_containers"] == ["maps"]
+    ours = {"source_containers": [f"{Settings().silver_container}/atlas/"]}
+    for method, path, request in (
+        ("POST", "/api/v1/platforms", {**ATLAS, "platform_id": "other", **ours}),
+        ("PATCH", "/api/v1/platforms/atlas", ours),
+    ):
+        problem_of(await ask("admin", method, path, json=request), 422, "invalid_input")
+    assert (await ask("admin", "GET", "/api/v1/platforms/atlas")).json()["source_containers"] == ["maps"]
 
 
 # Metadata

@@ -115,6 +115,31 @@ async def test_a_change_leaves_what_it_does_not_name_and_one_event(
     assert event.actor == "Ada"
 
 
+async def test_sources_are_added_and_changed_with_events(service: PlatformService, connection: Connection) -> None:
+    assert (await service.add(new(), ADMIN)).platform.source_containers == ["bronze/atlas/"]
+    await service.add(new(platform_id="maps", source_containers=["maps", "bronze/maps/"]), ADMIN)
+    assert (await service.platform(PlatformId("maps"), ADMIN)).source_containers == ["maps", "bronze/maps/"]
+    changed = await service.change(ATLAS, PlatformChange(source_containers=["atlas"]), ADMIN)
+    assert changed.source_containers == ["atlas"]
+    assert await service.platform(ATLAS, ADMIN) == changed
+    _, added, change = await events(connection)
+    assert added.data["source_containers"] == ["maps", "bronze/maps/"]
+    assert change.data["changes"] == {"source_containers": ["atlas"]}
+
+
+@pytest.mark.parametrize("pattern", ["silver", "silver/atlas/", "external", "outputs/x/"])
+async def test_containers_of_ours_are_no_sources(
+    service: PlatformService, connection: Connection, pattern: str
+) -> None:
+    patterns = ["bronze/atlas/", pattern]
+    with pytest.raises(InvalidInput, match="and no sources"):
+        await service.add(new(source_containers=patterns), ADMIN)
+    with pytest.raises(InvalidInput, match="and no sources"):
+        await service.change(DDH, PlatformChange(source_containers=patterns), ADMIN)
+    assert (await service.platform(DDH, ADMIN)).source_containers == ["bronze/ddh/"]
+    assert await events(connection) == []
+
+
 async def test_what_identifies_datasets_is_changed_only_while_there_are_none(
     service: PlatformService, connection: Connection
 ) -> None:

@@ -165,6 +165,20 @@ def test_of_a_platform_only_what_is_named_is_changed() -> None:
     assert_told_in_two_lines(graticule(api, "platform", "change", "ddh"))
 
 
+def test_sources_of_a_platform_are_named_one_by_one() -> None:
+    api = FakeApi(
+        {
+            "POST /api/v1/platforms": httpx.Response(201, json=shown(PLATFORM)),
+            "PATCH /api/v1/platforms/ddh": shown(PLATFORM),
+        }
+    )
+    sources = ("--source", "maps", "--source", "bronze/ddh/")
+    graticule(api, "platform", "add", "ddh", "--name", "Hub", "--required-ref", "a", "--version-ref", "v", *sources)
+    assert api.body()["source_containers"] == ["maps", "bronze/ddh/"]
+    graticule(api, "platform", "change", "ddh", *sources)
+    assert api.body() == {"source_containers": ["maps", "bronze/ddh/"]}
+
+
 def test_platforms_are_listed_and_shown_and_their_secret_is_printed_alone() -> None:
     api = FakeApi(
         {
