@@ -79,6 +79,19 @@ async def test_the_orchestrator_refuses_it_too(front: Front, storage: Path, monk
     nothing_is_written(front)
 
 
+async def test_the_gateway_refuses_it_without_asking_the_orchestrator(
+    front: Front, storage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def send(*_: object, **__: object) -> None:
+        raise AssertionError("It was forwarded.")
+
+    monkeypatch.setattr(front.app.state.orchestrator, "send", send)
+    problem = await refused(front, file_name=FOREIGN[0])
+    assert problem["code"] == "source_not_found"
+    own = await front.ask("partner", "POST", "/api/platform/submit", json=FLAT)
+    assert own.status_code == 500  # what is admitted is forwarded
+
+
 @pytest.mark.parametrize("is_checked_by_gateway", [True, False])
 async def test_no_detour_leads_to_it(
     front: Front, storage: Path, monkeypatch: pytest.MonkeyPatch, is_checked_by_gateway: bool
