@@ -15,6 +15,7 @@ from tests.integration.services.engine import DONE, READY, SENT, flow
 
 from graticule.core.errors import Unavailable
 from graticule.core.ids import JobId, OwnerId
+from graticule.core.models.engine import EventType
 from graticule.core.states import JobStatus, MessageStatus
 from graticule.dag.evaluate import advance
 from graticule.orchestrator import loop as loop_module
@@ -98,6 +99,20 @@ async def test_without_word_and_without_poll_nothing_is_looked_at(new_instance: 
         await instance.report(await instance.task_of(job_id, "a"), output="untold")
         await asyncio.sleep(0.5)
         assert await instance.status(job_id) is JobStatus.RUNNING
+
+
+async def test_a_node_that_waits_for_a_worker_says_so(
+    new_instance: NewInstance, admin: psycopg.AsyncConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop_module, "NOTE_WAITING_EVERY_SECONDS", 0.05)
+    async with new_instance(ECHO).running() as instance:
+        job_id = await instance.submit()
+        await admin.execute("UPDATE dagapp.dag_tasks SET available_at = available_at - interval '61 seconds'")
+
+        async def is_noted() -> bool:
+            return any(event.event_type is EventType.NODE_WAITING_FOR_WORKER for event in await instance.events(job_id))
+
+        await until(is_noted)
 
 
 async def test_a_retry_fires_at_its_time(new_instance: NewInstance, database: TestDatabase) -> None:
