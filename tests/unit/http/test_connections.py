@@ -270,6 +270,15 @@ async def test_when_all_places_are_being_answered_only_probes_are() -> None:
                     await asyncio.sleep(0.01)
 
 
+async def test_a_soft_limit_of_descriptors_is_raised() -> None:
+    """Half of the descriptors are for connections, and the process begins with 1024."""
+    async with serving("max_connections=600, max_per_address=600") as child:
+        with clients(child.port, STUCK, 520):
+            await child.logs("entered", 512)
+            async with caller(child.port) as client:
+                assert (await client.get("/hello")).status_code == 200
+
+
 async def test_an_address_takes_no_more_than_its_share() -> None:
     async with serving("max_connections=40, max_per_address=10") as child:
         with clients(child.port, STUCK, 10, ["127.0.0.2"]) as busy:
