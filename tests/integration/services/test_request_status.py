@@ -79,11 +79,12 @@ async def test_superseded_request_that_was_in_service_is_told_of_its_revocation(
         "approval_state": "approved",
         "in_service": {"ordinal": 0, "label": "V1", "revision": 1},
     }
-    await desk.revoke(first.asset_id)
+    await desk.revoke(first.asset_id, note="the bridge is missing")
     old = await status(desk, first.request_id)
     assert (old.approval_state, old.state_reason) == ("rejected", "Revoked: wrong place")
     assert old.decision is not None
     assert old.withdrawn_at == old.decision.at is not None
+    assert old.decision.note == "the bridge is missing"
     # The new revision is under way, and nobody has decided on it.
     assert await told(desk, second.request_id, "approval_state", "decision") == {
         "approval_state": "pending_review",
