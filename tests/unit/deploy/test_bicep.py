@@ -7,7 +7,7 @@ from itertools import chain
 import pytest
 from pydantic import AliasChoices
 from tests.unit.deploy.bicep import FOLDER, File, descendants, entries, literal, text_of
-from tests.unit.docs.pages import code, codes, page, table
+from tests.unit.docs.pages import blocks, code, codes, page, table
 from tests.unit.docs.test_command_docs import commands
 from tree_sitter import Node
 from typer.main import get_command
@@ -166,6 +166,25 @@ def test_each_identity_has_exactly_the_roles_of_the_page() -> None:
     for process, role, _, _ in granted():
         assert process in principals
         assert role in ROLES
+
+
+def test_a_partner_may_read_write_delete_and_list_below_its_own_prefix_only() -> None:
+    """Outside its prefix, the condition of the page admits none of what the role allows."""
+    blobs = "Microsoft.Storage/storageAccounts/blobServices/containers/blobs"
+    (condition,) = re.findall(r'--condition "(.+?)"$', DOCS, re.DOTALL | re.MULTILINE)
+    by_blob, by_list = " ".join(condition.split()).split(" ) AND ( ")
+    actions, own_blob = by_blob.rsplit(" OR ", 1)
+    a_list, own_list = by_list.rsplit(" OR ", 1)
+    assert own_blob == "@Resource[$blobs:path] StringStartsWith 'ddh/'"
+    assert own_list == "@Request[$blobs:prefix] StringStartsWith 'ddh/' )"
+    read = "(ActionMatches{'$blobs/read'} AND NOT SubOperationMatches{'Blob.List'})"
+    others = [f"(ActionMatches{{'$blobs/{action}'}})" for action in ("write", "add/action", "delete", "move/action")]
+    assert actions == "( (" + " AND ".join(f"!{action}" for action in (read, *others)) + ")"
+    assert a_list == "!(ActionMatches{'$blobs/read'} AND SubOperationMatches{'Blob.List'})"
+    assert f"blobs={blobs}\n" in DOCS
+    (command,) = [each for each in blocks(DOCS, "sh") if "--condition" in each]
+    assert '--role "Storage Blob Data Contributor"' in command
+    assert "--condition-version 2.0" in command
 
 
 def test_roles_are_given_nowhere_else() -> None:
