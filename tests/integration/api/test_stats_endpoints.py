@@ -11,9 +11,11 @@ from tests.integration.api.stored import add_job
 from tests.integration.repositories import rows
 
 from graticule.core.ids import AssetId
-from graticule.core.states import JobStatus, ProcessingState, RequestStatus
+from graticule.core.models.engine import EventType
+from graticule.core.states import ClearanceState, JobStatus, ProcessingState, RequestStatus
 from graticule.repositories.assets import AssetRepository, AssetVersionRepository
 from graticule.repositories.database import Connection
+from graticule.repositories.events import EventRepository
 from graticule.repositories.requests import RequestRepository
 
 STATS = "/api/v1/stats"
@@ -111,6 +113,27 @@ async def test_failed_is_what_needs_attention_with_the_error_and_the_attempts(
     assert (found[1]["error"], found[1]["retry_count"], found[1]["job_count"]) == ("no such file", 2, 3)
     assert found[0]["retry_count"] == 0
     assert await paged(admin_client, "failed?limit=1") == [2, 1, 6]
+
+
+async def test_a_copy_for_the_public_that_could_not_be_made_is_a_failure(
+    admin_client: httpx.AsyncClient, connection: Connection
+) -> None:
+    public: dict[str, Any] = {"clearance_state": ClearanceState.PUBLIC, "latest_approved_version_ordinal": 0}
+    public |= {"cleared_at": rows.NOW, "cleared_by": "rita", "made_public_at": rows.NOW, "made_public_by": "rita"}
+    for number, clearance in enumerate([public, {}]):  # of the second one nobody wants a copy any more
+        await add(connection, number, clearance, processing_state=ProcessingState.COMPLETED, **APPROVED)
+        failure = rows.event(
+            event_type=EventType.ASSET_EXPORT_FAILED,
+            job_id=f"export-{number}",
+            asset_id=asset_id(number),
+            version_ordinal=0,
+            data={"error": "no space left"},
+        )
+        await EventRepository(connection).insert(failure)
+    (found,) = await asked(admin_client, "failed")
+    told = ("asset_id", "version_ordinal", "purpose", "job_id", "error")
+    assert [found[name] for name in told] == [asset_id(0), 0, "export", "export-0", "no space left"]
+    assert datetime.fromisoformat(found["failed_at"]) == rows.NOW
 
 
 async def test_attempts_are_counted_by_jobs(admin_client: httpx.AsyncClient, connection: Connection) -> None:

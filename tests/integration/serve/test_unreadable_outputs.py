@@ -4,22 +4,35 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import TestDatabase
-from tests.integration.serve.access_table import BY_NAME, INTERNAL, LATEST_ONLY, NEVER, OUO, Asset, Version
+from tests.integration.serve.access_table import (
+    BY_NAME,
+    EXTERNAL,
+    INTERNAL,
+    LATEST_ONLY,
+    NEVER,
+    OF_FIRST,
+    OUO,
+    PUBLIC,
+    Asset,
+    Version,
+)
 from tests.integration.serve.running import TILE, Service, World, blob_of, serving, table_of
 
 from graticule.core.models.platform import DataType
 
 VECTOR = Asset(1, DataType.VECTOR, OUO, LATEST_ONLY, (Version(0, BY_NAME["approved"], NEVER),))
 RASTER = Asset(2, DataType.RASTER, OUO, LATEST_ONLY, (Version(0, BY_NAME["approved"], NEVER),))
-FEATURES = f"/features/{VECTOR.asset_id}"
-OF_FEATURES = (
-    f"{FEATURES}/collections/features",
-    f"{FEATURES}/collections/features/items",
-    f"{FEATURES}/collections/features/items/1",
-    f"{FEATURES}/collections/features/download.geojson",
-    f"{FEATURES}/collections/features/tiles/{TILE}.mvt",
-    f"{FEATURES}/collections/features/tiles/WebMercatorQuad/tilejson.json",
-)
+COPIED = Asset(3, DataType.VECTOR, PUBLIC, LATEST_ONLY, (Version(0, BY_NAME["approved"], OF_FIRST),))
+
+
+def paths_of(asset: Asset) -> tuple[str, ...]:
+    collection = f"/features/{asset.asset_id}/collections/features"
+    of_rows = ("", "/items", "/items/1", "/download.geojson")
+    of_tiles = (f"/tiles/{TILE}.mvt", "/tiles/WebMercatorQuad/tilejson.json")
+    return tuple(f"{collection}{path}" for path in (*of_rows, *of_tiles))
+
+
+OF_FEATURES = paths_of(VECTOR)
 OF_RASTER = (f"/tiles/{RASTER.asset_id}/info", f"/tiles/{RASTER.asset_id}/tiles/{TILE}.png")
 
 
@@ -27,7 +40,7 @@ OF_RASTER = (f"/tiles/{RASTER.asset_id}/info", f"/tiles/{RASTER.asset_id}/tiles/
 def world(own_database: TestDatabase, tmp_path: Path) -> World:
     world = World(own_database, tmp_path)
     world.write_data([0], [1])
-    world.write_assets([VECTOR, RASTER])
+    world.write_assets([VECTOR, RASTER, COPIED])
     return world
 
 
@@ -36,7 +49,7 @@ async def assert_unreadable(service: Service, paths: tuple[str, ...], data_type:
     for path in paths:
         answer = await service.get(path)
         assert (answer.status, answer.document["code"]) == (503, "output_unreadable"), (path, answer.text)
-        assert "geo." not in answer.text
+        assert table_of(0, 1) not in answer.text
         assert answer.headers["retry-after"]
     assert await counted(service, data_type) == before + len(paths)
 
@@ -47,15 +60,23 @@ async def counted(service: Service, data_type: DataType) -> float:
     return next(float(line.removeprefix(name)) for line in lines if line.startswith(name))
 
 
-def drop_table(world: World) -> None:
+def drop_table(world: World, schema: str = "geo") -> None:
     with world.connected() as connection:
-        connection.execute(f"DROP TABLE geo.{table_of(0, 1)}".encode())
+        connection.execute(f"DROP TABLE {schema}.{table_of(0, 1)}".encode())
 
 
 async def test_a_dropped_table(world: World) -> None:
     drop_table(world)
     async with serving(world) as services:
         await assert_unreadable(services[INTERNAL], OF_FEATURES, DataType.VECTOR)
+        assert (await services[EXTERNAL].get(paths_of(COPIED)[0])).status == 200, "it has a table of its own"
+
+
+async def test_a_dropped_table_of_the_public(world: World) -> None:
+    drop_table(world, "external")
+    async with serving(world) as services:
+        await assert_unreadable(services[EXTERNAL], paths_of(COPIED), DataType.VECTOR)
+        assert (await services[INTERNAL].get(paths_of(COPIED)[0])).status == 200, "it has a table of its own"
 
 
 async def test_a_table_that_is_dropped_after_it_was_read(world: World) -> None:
