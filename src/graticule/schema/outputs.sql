@@ -519,27 +519,42 @@ BEGIN
     EXECUTE format('DROP TABLE IF EXISTS external.%I', 'tiles_' || md5(wanted));
 END $$;
 
+-- The jobs at work that may write a collection of an asset: the one that processes a version, for what its inputs name, and
+-- those that publish or withdraw, for copies.
+CREATE OR REPLACE FUNCTION dagapp.writers_of_collection(wanted text)
+RETURNS TABLE (asset_id text, purpose dagapp.job_purpose, input_params jsonb)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT asset_id, purpose, input_params FROM dagapp.dag_jobs
+    WHERE asset_id = dagapp.owner_of_collection(wanted) AND status IN ('pending', 'running')
+      AND dagapp.objection_to_output(job_id, 'collection', wanted) IS NULL
+$$;
+
+-- The asset in whose name an orchestrator carries out a decision in this transaction; a worker cannot say that it does.
+CREATE OR REPLACE FUNCTION dagapp.decided_asset() RETURNS text
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE
+        WHEN pg_has_role(caller, 'graticule_orchestrator', 'MEMBER') OR pg_has_role(caller, 'graticule_owner', 'MEMBER')
+        THEN coalesce(current_setting('graticule.asset_id', true), '')
+        ELSE ''
+    END
+    FROM coalesce(nullif(current_setting('role'), 'none')::name, session_user) AS caller  -- the current user is the owner
+$$;
+
 -- Whoever writes collections or items of an asset is a job of that asset, or an orchestrator that carries out a decision on
--- it: a worker cannot say that it does. A transaction that names its job is held to it. One of a process of an older
--- release names none: then some job of the asset must be at work.
+-- it. A transaction that names its job is held to it. One of a process of an older release names none: then a job must be
+-- at work that may write them.
 CREATE OR REPLACE FUNCTION dagapp.require_collections(wanted text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     named text := nullif(current_setting('graticule.job_id', true), '');
-    caller name := coalesce(nullif(current_setting('role'), 'none'), session_user);  -- the current user is the owner here
-    decided text := '';
     refused record;
 BEGIN
-    IF pg_has_role(caller, 'graticule_orchestrator', 'MEMBER') OR pg_has_role(caller, 'graticule_owner', 'MEMBER') THEN
-        decided := coalesce(current_setting('graticule.asset_id', true), '');
-    END IF;
     SELECT collection, reason INTO refused
     FROM unnest(wanted) AS collection, dagapp.owner_of_collection(collection) AS owner,
          LATERAL (SELECT CASE
              WHEN named IS NOT NULL THEN dagapp.objection_to_output(named, 'collection', collection)
-             WHEN owner <> decided AND NOT EXISTS (
-                 SELECT FROM dagapp.dag_jobs WHERE asset_id = owner AND status IN ('pending', 'running')
-             ) THEN 'it belongs to an asset, and no job of the asset is at work'
+             WHEN owner <> dagapp.decided_asset() AND NOT EXISTS (SELECT FROM dagapp.writers_of_collection(collection))
+             THEN 'it belongs to an asset, and no job of the asset is at work on it'
          END AS reason) AS checked
     WHERE reason IS NOT NULL
     LIMIT 1;
@@ -562,20 +577,48 @@ BEGIN
     PERFORM pgstac.delete_collection(wanted);
 END $$;
 
--- A collection has the items of all versions of a dataset: a job that processes one of them writes those of this one only.
+-- A collection has the items of all versions of a dataset: a job that processes one of them writes those of this one only,
+-- and one that withdraws a version writes none.
+CREATE OR REPLACE FUNCTION dagapp.job_writes_item(
+    purpose dagapp.job_purpose, inputs jsonb, change text, collection text, item text
+) RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE purpose
+        WHEN 'process' THEN dagapp.job_names_output(purpose, inputs, 'item', concat(collection, '/', item))
+        WHEN 'unpublish' THEN change = 'DELETE'
+        ELSE true
+    END
+$$;
+
 CREATE OR REPLACE FUNCTION dagapp.check_written_items() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    refused record;
+    named text := nullif(current_setting('graticule.job_id', true), '');
+    refused text;
 BEGIN
     PERFORM dagapp.require_collections(ARRAY(SELECT DISTINCT collection FROM written));
-    SELECT job_id, concat(collection, '/', id) AS item INTO refused
-    FROM dagapp.dag_jobs AS job, written
-    WHERE job_id = nullif(current_setting('graticule.job_id', true), '') AND purpose = 'process' AND asset_id IS NOT NULL
-      AND NOT dagapp.job_names_output(purpose, input_params, 'item', concat(collection, '/', id))
+    WITH writers AS MATERIALIZED (
+        SELECT collection, job.asset_id, job.purpose, job.input_params
+        FROM (SELECT DISTINCT collection FROM written) AS collections,
+             LATERAL (
+                 SELECT asset_id, purpose, input_params FROM dagapp.dag_jobs WHERE job_id = named
+                 UNION ALL
+                 SELECT asset_id, purpose, input_params FROM dagapp.writers_of_collection(collection)
+                 WHERE named IS NULL AND asset_id <> dagapp.decided_asset()
+             ) AS job
+        WHERE asset_id IS NOT NULL
+    )
+    SELECT concat(collection, '/', id) INTO refused
+    FROM written
+    WHERE EXISTS (SELECT FROM writers WHERE writers.collection = written.collection)
+      AND NOT EXISTS (
+          SELECT FROM writers
+          WHERE writers.collection = written.collection
+            AND dagapp.job_writes_item(purpose, input_params, TG_OP, written.collection, id)
+      )
     LIMIT 1;
     IF FOUND THEN
-        PERFORM dagapp.refuse_output(refused.job_id, 'item', refused.item,
+        PERFORM dagapp.refuse_output(coalesce(named, '(none)'), 'item', refused,
                                      'it is not an output of the version that the job works on');
     END IF;
     RETURN NULL;

@@ -1,11 +1,13 @@
 """Outputs belong to a version: the database refuses every job that the version does not name."""
 
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, LiteralString
 
 import psycopg
 import pytest
 from psycopg.errors import CheckViolation, InsufficientPrivilege
+from psycopg.types.json import Jsonb
 from tests.conftest import TestDatabase, new_database
 from tests.integration.repositories import rows
 
@@ -472,15 +474,10 @@ def test_rights_that_a_worker_gave_away_end_when_its_table_is_live(worker: psyco
 def test_a_worker_cannot_write_in_the_name_of_a_decision(
     outputs: TestDatabase, worker: psycopg.Connection[Any]
 ) -> None:
-    with psycopg.connect(outputs.url(), autocommit=True) as admin:
-        admin.execute("UPDATE dagapp.dag_jobs SET status = 'completed', ended_at = now() WHERE asset_id IS NOT NULL")
-    try:
+    with _at_work(outputs):
         worker.execute("SELECT set_config('graticule.asset_id', %s, true)", [rows.ASSET])
         with pytest.raises(psycopg.DatabaseError, match="no job of the asset is at work"):
             _write_item(worker, COLLECTION, None)
-    finally:
-        with psycopg.connect(outputs.url(), autocommit=True) as admin:
-            admin.execute("UPDATE dagapp.dag_jobs SET status = 'running', ended_at = NULL WHERE asset_id IS NOT NULL")
 
 
 async def test_tiles_beside_a_table_count_when_its_owner_made_them(
@@ -506,9 +503,8 @@ def _write_item(worker: psycopg.Connection[Any], collection: str, named: JobId |
     worker.execute("DELETE FROM pgstac.items WHERE collection = %s AND id = %s", [collection, item_id])
 
 
-@pytest.mark.parametrize("named", [CURRENT, UNPUBLISH])
-def test_the_catalog_takes_items_of_an_asset_from_its_jobs(worker: psycopg.Connection[Any], named: JobId) -> None:
-    _write_item(worker, COLLECTION, named)
+def test_the_catalog_takes_items_of_an_asset_from_its_jobs(worker: psycopg.Connection[Any]) -> None:
+    _write_item(worker, COLLECTION, CURRENT)
 
 
 @pytest.mark.parametrize("item_id", ["roads-01234567-v1", "roads-01234567-v", "another"])
@@ -600,28 +596,86 @@ def test_only_a_job_of_its_asset_deletes_a_collection(worker: psycopg.Connection
 
 
 def test_a_collection_is_deleted_when_it_is_empty(worker: psycopg.Connection[Any]) -> None:
-    worker.execute("SELECT set_config('graticule.job_id', %s, true)", [UNPUBLISH])
-    worker.execute(INSERT_ITEM, ["i", COLLECTION])
+    worker.execute("SELECT set_config('graticule.job_id', %s, true)", [CURRENT])
+    worker.execute(INSERT_ITEM, [ITEM, COLLECTION])
     with pytest.raises(psycopg.DatabaseError, match="still has items"), worker.transaction():
         _delete_collection(worker, UNPUBLISH, COLLECTION)
-    worker.execute("DELETE FROM pgstac.items WHERE collection = %s AND id = 'i'", [COLLECTION])
+    worker.execute("SELECT set_config('graticule.job_id', %s, true)", [UNPUBLISH])
+    worker.execute("DELETE FROM pgstac.items WHERE collection = %s", [COLLECTION])
     _delete_collection(worker, UNPUBLISH, COLLECTION)
     query: LiteralString = "SELECT count(*) FROM pgstac.collections WHERE id = %s"
     assert worker.execute(query, [COLLECTION]).fetchone() == (0,)
 
 
-def test_a_process_of_an_older_release_writes_while_a_job_of_the_asset_is_at_work(
+@contextmanager
+def _at_work(outputs: TestDatabase, *job_ids: JobId) -> Iterator[psycopg.Connection[Any]]:
+    """Let these jobs of the asset be at work, and no others."""
+    with psycopg.connect(outputs.url(), autocommit=True) as admin:
+        admin.execute(
+            "UPDATE dagapp.dag_jobs SET status = 'completed', ended_at = now()"
+            " WHERE asset_id IS NOT NULL AND job_id <> ALL (%s)",
+            [list(job_ids)],
+        )
+        try:
+            yield admin
+        finally:
+            admin.execute("UPDATE dagapp.dag_jobs SET status = 'running', ended_at = NULL WHERE asset_id IS NOT NULL")
+
+
+def test_a_process_of_an_older_release_writes_while_the_job_of_its_version_is_at_work(
     outputs: TestDatabase, worker: psycopg.Connection[Any]
 ) -> None:
-    _write_item(worker, COLLECTION, None)
-    worker.rollback()
-    with psycopg.connect(outputs.url(), autocommit=True) as admin:
-        admin.execute("UPDATE dagapp.dag_jobs SET status = 'completed', ended_at = now() WHERE asset_id IS NOT NULL")
-        with pytest.raises(psycopg.DatabaseError, match="no job of the asset is at work"):
-            _write_item(worker, COLLECTION, None)
+    with _at_work(outputs, CURRENT):
+        _write_item(worker, COLLECTION, None)
+        _write_item(worker, COLLECTION, None, f"{ITEM}-tile-1")
+        worker.execute("UPDATE pgstac.collections SET content = content WHERE id = %s", [COLLECTION])
+        with pytest.raises(psycopg.DatabaseError, match=f"may not write the item '{COLLECTION}/roads-01234567-v1'"):
+            _write_item(worker, COLLECTION, None, "roads-01234567-v1")
         worker.rollback()
-        _write_item(worker, "direct-c", None)
-        admin.execute("UPDATE dagapp.dag_jobs SET status = 'running', ended_at = NULL WHERE asset_id IS NOT NULL")
+    for at_work in ([], [OUTDATED]):
+        with _at_work(outputs, *at_work):
+            with pytest.raises(psycopg.DatabaseError, match="no job of the asset is at work"):
+                _write_item(worker, COLLECTION, None)
+            worker.rollback()
+            _write_item(worker, "direct-c", None)
+            worker.rollback()
+
+
+def test_a_process_of_an_older_release_exports_and_changes_nothing_of_what_was_approved(
+    outputs: TestDatabase, worker: psycopg.Connection[Any]
+) -> None:
+    public = f"{COLLECTION}-public"
+    with _at_work(outputs, EXPORT):
+        worker.execute("SELECT pgstac.upsert_collection(%s)", [Jsonb({"id": public})])
+        worker.execute(
+            "SELECT pgstac.check_partition(%s, '[2024-01-01Z,2024-01-01Z]', '[2024-01-01Z,2024-01-01Z]')", [public]
+        )
+        _write_item(worker, public, None)
+        worker.execute("SELECT pgstac.upsert_collection(%s)", [Jsonb({"id": public, "title": "Roads"})])
+        for refused in (
+            lambda: _write_item(worker, COLLECTION, None),
+            lambda: worker.execute("UPDATE pgstac.collections SET content = content WHERE id = %s", [COLLECTION]),
+        ):
+            with pytest.raises(psycopg.DatabaseError, match="no job of the asset is at work"), worker.transaction():
+                refused()
+        worker.rollback()
+
+
+@pytest.mark.parametrize("named", [UNPUBLISH, None])
+def test_a_job_that_withdraws_deletes_items_and_writes_none(
+    outputs: TestDatabase, worker: psycopg.Connection[Any], named: JobId | None
+) -> None:
+    with _at_work(outputs, UNPUBLISH):
+        with pytest.raises(psycopg.DatabaseError, match=f"may not write the item '{COLLECTION}/{ITEM}'"):
+            _write_item(worker, COLLECTION, named)
+        worker.rollback()
+        with psycopg.connect(outputs.url()) as admin:
+            admin.execute(INSERT_ITEM, [ITEM, COLLECTION])
+            admin.execute("SELECT set_config('graticule.job_id', %s, true)", [named or ""])
+            admin.execute("SET LOCAL ROLE graticule_worker")
+            deleted = admin.execute("DELETE FROM pgstac.items WHERE collection = %s", [COLLECTION])
+            assert deleted.rowcount == 1
+            admin.rollback()
 
 
 @pytest.mark.parametrize("platform_id", ["direct", "direct_partner"])
