@@ -83,17 +83,6 @@ async def line(connection: Connection) -> Line:
     return opened
 
 
-async def test_a_claim_is_planned_once(line: Line) -> None:
-    await line.send(("pa", 1000))
-    for _ in range(20):
-        await line.claim()
-    found = await line.connection.execute(
-        "SELECT generic_plans > custom_plans AS is_kept FROM pg_prepared_statements WHERE statement LIKE %s",
-        ["%AS waited_seconds%"],
-    )
-    assert await found.fetchall() == [{"is_kept": True}]
-
-
 async def test_a_few_tasks_wait_for_one_task_of_another_partner_each(line: Line) -> None:
     await line.send(("pa", 10_000))
     assert [_share_of(task) for task in await line.claim(100)] == ["pa"] * 100
