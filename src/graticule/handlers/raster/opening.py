@@ -138,7 +138,7 @@ def _opened(name: str, kind: FileKind) -> DatasetReader:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotGeoreferencedWarning)  # it is a finding of its own
             dataset = DatasetReader(name, driver=list(kind.drivers), **_OPEN_OPTIONS.get(kind, {}))
-        leads_out = "OVERVIEW_FILE" in dataset.tags(ns="OVERVIEWS")
+        leads_out = any(key.upper() == "OVERVIEW_FILE" for key in dataset.tags(ns="OVERVIEWS"))  # as GDAL compares
     except GDAL_ERRORS as error:
         raise unreadable(name, error, Code.CORRUPT) from None
     if leads_out:

@@ -52,10 +52,12 @@ def test_what_leads_to_another_file_is_opened_by_nobody(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.tif", "w") as file:
         file.create_dataset("data", (60, 80), "u1", external=[(str(tmp_path / "secret.bin"), 0, 4800)])
     assert code_of(str(tmp_path / "a.tif")) == "refers_to_other_files"
-    tiff = write(tmp_path / "b.tif")
-    with rasterio.open(tiff, "r+") as dataset:
-        dataset.update_tags(ns="OVERVIEWS", OVERVIEW_FILE=str(write(tmp_path / "c.tif", gradient(1, 30, 40))))
-    assert code_of(str(tiff)) == "refers_to_other_files"
+    other = str(write(tmp_path / "c.tif", gradient(1, 30, 40)))
+    for domain, key in [("OVERVIEWS", "OVERVIEW_FILE"), ("OVERVIEWS", "overview_file"), ("overviews", "Overview_File")]:
+        tiff = write(tmp_path / "b.tif")
+        with rasterio.open(tiff, "r+") as dataset:
+            dataset.update_tags(ns=domain, **{key: other})
+        assert code_of(str(tiff)) == "refers_to_other_files", (domain, key)
 
 
 def test_a_source_behind_an_address_is_looked_at_too(tmp_path: Path) -> None:
