@@ -123,6 +123,7 @@ class _Probes:
         self._started_at = datetime.now(UTC)
         self._started = time.monotonic()
         self._failing: set[str] = set()
+        self._running: asyncio.Task[dict[str, CheckHealth]] | None = None
 
     async def live(self) -> Liveness:
         """Tell that the process answers; nothing is checked, so that a slow database restarts nobody."""
@@ -162,6 +163,12 @@ class _Probes:
         return _answer(health, ok=ok)
 
     async def _run_all(self) -> dict[str, CheckHealth]:
+        """Run the checks once for all who ask meanwhile: many probes must not take the connections of others."""
+        if self._running is None or self._running.done():
+            self._running = asyncio.create_task(self._run_each())
+        return await asyncio.shield(self._running)
+
+    async def _run_each(self) -> dict[str, CheckHealth]:
         found = await asyncio.gather(*(self._run(name, check) for name, check in self._checks.items()))
         return dict(zip(self._checks, found, strict=True))
 

@@ -1,5 +1,6 @@
 """The pool of connections through which a process reaches the database, as one role."""
 
+import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
@@ -14,6 +15,7 @@ from psycopg.errors import FeatureNotSupported
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
 from psycopg_pool.base import AttemptWithBackoff
+from psycopg_pool.pool_async import ReturnConnection
 
 from graticule.core.backoff import FIRST_SECONDS, LONGEST_SECONDS
 from graticule.core.fault_points import Commit, Moment, committing, reach
@@ -71,7 +73,10 @@ class _SoonAgain(AttemptWithBackoff):
 
 
 class _Pool(AsyncConnectionPool[Connection]):
-    """The library's pool, which would give out the connection that has rested longest, and leaves no choice."""
+    """The library's pool, which would give out the connection that has rested longest, and leaves no choice.
+
+    It would also lose a connection whose user is cancelled while giving it back.
+    """
 
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
@@ -79,6 +84,13 @@ class _Pool(AsyncConnectionPool[Connection]):
 
     async def _add_connection(self, attempt: AttemptWithBackoff | None, growing: bool = False) -> None:
         await super()._add_connection(attempt or _SoonAgain(timeout=self.reconnect_timeout), growing)
+
+    async def _putconn(self, conn: Connection, from_getconn: bool) -> None:
+        try:
+            await super()._putconn(conn, from_getconn=from_getconn)
+        except asyncio.CancelledError:  # before it was handed on, for nothing is awaited afterwards
+            self.run_task(ReturnConnection(self, conn, from_getconn=from_getconn))
+            raise
 
 
 class Database:

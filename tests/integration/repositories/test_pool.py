@@ -1,5 +1,6 @@
 """The pool of connections: which one is given out, and how soon one that broke is replaced."""
 
+import asyncio
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -34,6 +35,26 @@ async def test_the_connection_that_was_used_last_is_given_out_next(pool: Databas
     for _ in range(5):
         async with pool.connection() as connection:
             assert await _pid(connection) == last
+
+
+async def test_a_connection_is_not_lost_when_its_user_is_cancelled_while_giving_it_back(pool: Database) -> None:
+    async def use(taken: asyncio.Event, end: asyncio.Event) -> None:
+        async with pool.connection():
+            taken.set()
+            await end.wait()
+
+    for _ in range(POOL_SIZE):
+        taken, end = asyncio.Event(), asyncio.Event()
+        user = asyncio.create_task(use(taken, end))
+        await taken.wait()
+        async with pool._pool._lock:
+            end.set()
+            await asyncio.sleep(0)  # it waits for the lock now
+            await asyncio.sleep(0)
+            user.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await user
+    assert len(await _pids(pool)) == POOL_SIZE
 
 
 async def test_when_one_connection_broke_the_others_are_replaced_before_anyone_uses_them(

@@ -42,9 +42,9 @@ async def own_timeout() -> CheckResult:
     raise TimeoutError("of the driver")
 
 
-def probing(checks: Mapping[str, Check]) -> httpx.AsyncClient:
+def probing(checks: Mapping[str, Check], check_timeout: float = 0.01) -> httpx.AsyncClient:
     app = FastAPI()
-    app.include_router(probe_router("worker", checks, check_timeout=0.01))
+    app.include_router(probe_router("worker", checks, check_timeout=check_timeout))
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test")
 
 
@@ -85,6 +85,23 @@ async def test_checks_run_at_the_same_time() -> None:
     app.include_router(probe_router("worker", {"a": meeting, "b": meeting}, check_timeout=30))
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
         assert (await client.get("/readyz")).status_code == 200
+
+
+async def test_checks_run_once_for_all_who_ask_at_the_same_time() -> None:
+    runs = 0
+
+    async def counted() -> CheckResult:
+        nonlocal runs
+        runs += 1
+        await asyncio.sleep(0.2)
+        return CheckResult(ok=True)
+
+    async with probing({"database": counted}, check_timeout=30) as client:
+        answers = await asyncio.gather(*(client.get("/readyz") for _ in range(20)))
+        assert [answer.status_code for answer in answers] == [200] * 20
+        assert runs == 1
+        await client.get("/readyz")
+    assert runs == 2
 
 
 async def test_health_tells_everything() -> None:
