@@ -82,7 +82,7 @@ def stuck(
 def failed(limit: Limit = 50, server: ServerAddress = None, as_json: AsJson = False) -> None:
     """List versions that need attention, newest first: processing, an export or a withdrawal failed.
 
-    `graticule asset retry` processes a version again; `graticule job retry` continues an export or a withdrawal.
+    `graticule asset retry` processes a version again; `graticule retry` continues an export or a withdrawal.
     """
     from graticule.client import calls
 
