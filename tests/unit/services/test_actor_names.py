@@ -27,6 +27,43 @@ def test_a_name_that_could_be_a_clients_is_qualified(given: str, recorded: str) 
 
 
 @pytest.mark.parametrize(
+    ("given", "plain"),
+    [
+        ("Ada\u00a0Lovelace", "Ada Lovelace"),
+        ("Ada  Lovelace", "Ada Lovelace"),
+        ("Ada\u2003Lovelace", "Ada Lovelace"),
+        ("Zoe\u0308 Washburne", "Zoë Washburne"),  # in two characters what others write in one
+        ("Zoe\u0308", "Zoë"),
+        ("rev1\u00a0", "rev1"),
+        (" rev1 ", "rev1"),
+        ("ｒｅｖ１", "rev1"),  # noqa: RUF001
+        ("ﬁona", "fiona"),
+        ("oidc:  rev1", "oidc: rev1"),
+        ("Ada  Lovelace" + "!" * 97, "Ada Lovelace" + "!" * 97),
+    ],
+)
+def test_a_name_in_another_form_is_recorded_in_the_plain_one_and_stays_apart(given: str, plain: str) -> None:
+    recorded = name_from_issuer(given)
+    prefix, mark, name = recorded.split(":", 2)
+    assert (prefix, len(mark), name) == ("oidc", 12, plain)
+    assert name_from_issuer(given) == recorded
+    assert recorded not in {name_from_issuer(other) for other in (plain, f"{given} ", recorded[5:], recorded[-100:])}
+    if len(recorded) <= 120:
+        assert name_from_issuer(recorded) != recorded
+
+
+def test_names_in_different_forms_are_different_callers() -> None:
+    forms = ["Ada Lovelace", "Ada\u00a0Lovelace", "Ada  Lovelace", "Ada Lovelace ", "Ａda Lovelace"]  # noqa: RUF001
+    assert len({name_from_issuer(form) for form in forms}) == len(forms)
+
+
+def test_a_name_that_is_too_long_once_it_is_qualified_is_refused_as_such() -> None:
+    assert name_from_issuer("oidc:" + "a" * 118) == "oidc:oidc:" + "a" * 118
+    with pytest.raises(ValueError, match="is recorded as oidc:oidc:aaaaaaaaaa…, with more than 128 characters"):
+        name_from_issuer("oidc:" + "a" * 119)
+
+
+@pytest.mark.parametrize(
     "given",
     [
         "Admin\u200b",
@@ -40,15 +77,12 @@ def test_a_name_that_could_be_a_clients_is_qualified(given: str, recorded: str) 
         "ＡＤＭＩＮ",  # noqa: RUF001
         " Worker ",
         "Worker",
-        " rev1 ",
-        "rev1\u00a0",
-        "Ada  Lovelace",
-        "Ada\u2003Lovelace",
-        "ｒｅｖ１",  # noqa: RUF001
-        "Zoe\u0308",  # in two characters what others write in one
-        "ﬁona",
         "",
+        " ",
+        "\u00a0",
         "a" * 129,
+        "oidc:" + "a" * 119 + "!" * 4,
+        "Ada  Lovelace" + "!" * 115,
         "\ufdfa" * 20,  # one character that is written as eighteen
     ],
 )
