@@ -4,6 +4,8 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from pydantic import ValidationError
+
 from graticule.core.errors import GraticuleError
 from graticule.core.ids import JobId, OwnerId
 from graticule.core.worker_command import missing_worker, worker_command
@@ -48,9 +50,10 @@ class QueueWarnings:
         try:
             async with self._database.connection() as connection:
                 workflow = await JobViews(connection).definition(job_id)
-        except GraticuleError:  # the submission is accepted, and that is what counts
+            queues = frozenset[str]() if workflow is None else queues_of(Graph.model_validate(workflow.definition))
+        except (GraticuleError, ValidationError):  # it is away, or of a newer release; the submission is accepted
             return []
-        return [] if workflow is None else await self.about(queues_of(Graph.model_validate(workflow.definition)))
+        return await self.about(queues)
 
     def _is_outdated(self) -> bool:
         return self._read_at is None or asyncio.get_running_loop().time() - self._read_at > SERVED_HOLDS_SECONDS

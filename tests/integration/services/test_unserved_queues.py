@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from tests.conftest import TestDatabase
 from tests.integration.services.engine import QUEUE, Bench, compiled, flow
@@ -191,6 +192,19 @@ async def test_submitters_are_warned_of_queues_without_a_worker(bench: Bench) ->
     (warning,) = await QueueWarnings(bench.pool, threshold_seconds=120).about(queues)
     assert OTHER_QUEUE in warning
     assert "graticule worker --queues" in warning
+
+
+async def test_a_submitter_of_a_job_of_a_newer_release_is_answered(
+    bench: Bench, emptied_database: TestDatabase
+) -> None:
+    job_id = await bench.submit("fan")
+    warnings = QueueWarnings(bench.pool, threshold_seconds=120)
+    (warning,) = await warnings.about_job(job_id)
+    assert OTHER_QUEUE in warning
+    with psycopg.connect(emptied_database.url(), autocommit=True) as admin:
+        admin.execute("UPDATE dagapp.dag_workflows SET definition = definition || '{\"of_the_next_release\": 1}'")
+        assert await warnings.about_job(job_id) == []
+        admin.execute("UPDATE dagapp.dag_workflows SET definition = definition - 'of_the_next_release'")
 
 
 async def test_submitters_are_warned_once_the_worker_of_a_queue_is_gone(
