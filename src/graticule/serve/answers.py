@@ -2,6 +2,7 @@
 
 import hashlib
 from collections import OrderedDict
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Final
 
@@ -76,11 +77,16 @@ class Collector:
 
 
 class AnswerCache:
-    """Answers by their tags, as many as fit into so many bytes; the one that was used longest ago goes first."""
+    """Answers by their tags, as many as fit into so many bytes; the one that was used longest ago goes first.
+
+    Each is about a subject, and those about one subject can be forgotten together.
+    """
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
         self._answers: OrderedDict[str, Answer] = OrderedDict()
+        self._subjects: dict[str, Hashable] = {}
+        self._tags: dict[Hashable, set[str]] = {}  # by subject
         self.size = 0
 
     def get(self, tag: str) -> Answer | None:
@@ -90,15 +96,28 @@ class AnswerCache:
             self._answers.move_to_end(tag)
         return found
 
-    def put(self, tag: str, answer: Answer) -> None:
+    def put(self, tag: str, answer: Answer, subject: Hashable) -> None:
         """Keep an answer, unless it would take more than its share."""
         if len(answer.body) > self._most_bytes // 16 or tag in self._answers:
             return
         self._answers[tag] = answer
+        self._subjects[tag] = subject
+        self._tags.setdefault(subject, set()).add(tag)
         self.size += _cost(answer)
         while self.size > self._most_bytes:
-            _, oldest = self._answers.popitem(last=False)
-            self.size -= _cost(oldest)
+            self._remove(next(iter(self._answers)))
+
+    def forget(self, subject: Hashable) -> None:
+        """Remove all answers about a subject."""
+        for tag in list(self._tags.get(subject, ())):
+            self._remove(tag)
+
+    def _remove(self, tag: str) -> None:
+        self.size -= _cost(self._answers.pop(tag))
+        subject = self._subjects.pop(tag)
+        self._tags[subject].remove(tag)
+        if not self._tags[subject]:
+            del self._tags[subject]
 
 
 def _cost(answer: Answer) -> int:

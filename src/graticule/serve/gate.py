@@ -1,7 +1,8 @@
 """The gate before the data: it finds out what a request may reach, and lets it through to that and nothing else.
 
 An application behind it is given what is served in `request.state.served`, and addresses relative to the asset. What
-was answered before for the same revision and the same question is answered from memory.
+was answered before for the same revision and the same question is answered from memory, until a request finds that the
+output cannot be read.
 """
 
 import re
@@ -34,6 +35,7 @@ from graticule.serve.encodings import compressed, offered_encoding
 from graticule.serve.parameters import VERSION
 from graticule.serve.resolution import LATEST, Resolver
 from graticule.serve.served import Served
+from graticule.serve.unreadable import has_fault
 from graticule.services.service_addresses import REVISION_HEADER, SERVICES
 
 _ASSET: Final = re.compile(r"/(?P<asset_id>[0-9a-f]{32})(?=/|$)")
@@ -94,7 +96,7 @@ class Gate(ABC):
             scope["method"] = "GET"
         scope["state"]["is_head"] = is_head
         if scope["method"] != "GET":
-            await app(scope, receive, send)
+            await self._ask(app, scope, receive, send)
             return
         tag = _tag(scope)
         headers = [*self._keeping.headers, *self._headers_of(scope["state"]["served"]), (b"etag", tag.encode())]
@@ -106,15 +108,21 @@ class Gate(ABC):
         answer = self._keeping.cache.get(key)
         if answer is None:
             collector = Collector(send, headers, without_body=is_head)
-            await app(scope, receive, collector)
+            await self._ask(app, scope, receive, collector)
             answer = collector.answer
             if answer is None:
                 return
             if answer.status == 200:
                 answer = await compressed(answer, encoding)
                 if not is_head:  # a body that nobody wanted may have been left out
-                    self._keeping.cache.put(key, answer)
+                    self._keeping.cache.put(key, answer, scope["state"]["served"])
         await answer.send(send, headers if answer.status < 300 else [], without_body=is_head)
+
+    async def _ask(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the application answer; where it cannot read the output, what was kept of it is forgotten."""
+        await app(scope, receive, send)
+        if has_fault(scope):
+            self._keeping.cache.forget(scope["state"]["served"])
 
 
 class ServiceGate(Gate):

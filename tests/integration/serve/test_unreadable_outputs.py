@@ -88,6 +88,21 @@ async def test_a_table_that_is_dropped_after_it_was_read(world: World) -> None:
         await assert_unreadable(service, OF_FEATURES[1:], DataType.VECTOR)
 
 
+async def test_answers_from_memory_end_when_a_fault_is_seen(world: World) -> None:
+    async with serving(world) as services:
+        service = services[INTERNAL]
+        for path in (*OF_FEATURES, OF_RASTER[0]):
+            if path.endswith("download.geojson"):  # streams, and is never kept
+                continue
+            assert (await service.get(path)).status == 200, path
+        drop_table(world)
+        (world.folder / "storage" / blob_of(0, 1)).unlink()
+        for path in (f"{OF_FEATURES[1]}?limit=1", f"{OF_RASTER[0]}?version=latest"):
+            assert (await service.get(path)).status == 503, path
+        await assert_unreadable(service, OF_FEATURES, DataType.VECTOR)
+        await assert_unreadable(service, OF_RASTER, DataType.RASTER)
+
+
 @pytest.mark.parametrize("size", [None, 100], ids=["removed", "cut off"])
 async def test_a_damaged_raster(world: World, size: int | None) -> None:
     file = world.folder / "storage" / blob_of(0, 1)

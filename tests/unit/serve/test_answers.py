@@ -84,27 +84,41 @@ async def test_headers_that_are_added_take_the_place_of_the_own() -> None:
 def test_a_cache_never_holds_more_than_it_may(puts: list[tuple[int, int]]) -> None:
     cache = AnswerCache(500_000)
     for name, size in puts:
-        cache.put(str(name), Answer(200, [], b"x" * size))
+        cache.put(str(name), Answer(200, [], b"x" * size), name % 3)
         assert cache.size <= 500_000
         kept = cache.get(str(name))
         assert kept is None or len(kept.body) <= 500_000 // 16
     assert cache.size == sum(len(answer.body) + 1024 for answer in cache._answers.values())
+    for subject in range(3):
+        cache.forget(subject)
+    assert (cache.size, cache._answers, cache._subjects, cache._tags) == (0, {}, {}, {})
+
+
+def test_answers_about_one_subject_are_forgotten_together() -> None:
+    cache = AnswerCache(500_000)
+    for tag, subject in (("a", 1), ("b", 1), ("c", 2)):
+        cache.put(tag, Answer(200, [], b"x"), subject)
+    cache.forget(1)
+    cache.forget(3)
+    assert [cache.get(tag) is not None for tag in "abc"] == [False, False, True]
+    cache.put("a", Answer(200, [], b"y"), 1)
+    assert cache.get("a") == Answer(200, [], b"y")
 
 
 def test_what_was_used_longest_ago_goes_first() -> None:
     cache = AnswerCache(16 * 2048)
     for name in range(14):
-        cache.put(str(name), Answer(200, [], b"x" * 1024))
+        cache.put(str(name), Answer(200, [], b"x" * 1024), "subject")
     cache.get("0")
     for name in range(14, 20):
-        cache.put(str(name), Answer(200, [], b"x" * 1024))
+        cache.put(str(name), Answer(200, [], b"x" * 1024), "subject")
     assert cache.get("0") is not None
     assert cache.get("1") is None
 
 
 def test_a_cache_of_no_size_keeps_nothing() -> None:
     cache = AnswerCache(0)
-    cache.put("a", Answer(200, [], b""))
+    cache.put("a", Answer(200, [], b""), "subject")
     assert cache.get("a") is None
 
 

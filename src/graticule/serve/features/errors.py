@@ -11,7 +11,7 @@ from graticule.core.errors import OutputUnreadable, Unavailable
 from graticule.http.problems import answer_error
 from graticule.logs import get_logger
 from graticule.serve.features.limits import FilterError
-from graticule.serve.unreadable import answer_unreadable
+from graticule.serve.unreadable import answer_unreadable, note_fault
 
 _log = get_logger(__name__)
 
@@ -63,6 +63,7 @@ async def _answer_invalid_parameter(request: Request, error: Exception) -> Respo
 async def _answer_database_error(request: Request, error: Exception) -> Response:
     told = _told(error)
     if told is _CHANGING:
+        note_fault(request)
         request.app.state.layers.forget(request.state.served)
     if told is not None:
         _log.info("the database refused a request", sqlstate=getattr(error, "sqlstate", None), detail=str(error))
