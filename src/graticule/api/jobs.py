@@ -33,7 +33,7 @@ JobPath = Annotated[JobKey, Path(description="The job.")]
 IdempotencyKey = Annotated[
     Short | None, Header(description="A second submission with the same key gives the job of the first.", min_length=1)
 ]
-Resubmit = Annotated[bool, Query(description="Resume the job that is found, if it has failed.")]
+Resubmit = Annotated[bool, Query(description="Let the job that is found go on, if it failed or was cancelled.")]
 After = Annotated[int, Query(ge=0, lt=2**63, description="Only events with a greater id.")]
 
 

@@ -42,7 +42,9 @@ def submit(
     ] = None,
     resubmit: Annotated[
         bool,
-        typer.Option("--resubmit", help="If the job of this key, or of the same inputs, has failed, let it go on."),
+        typer.Option(
+            "--resubmit", help="If the job of this key, or of the same inputs, failed or was cancelled, let it go on."
+        ),
     ] = False,
     priority: Annotated[int, typer.Option(min=0, max=10, help="0 is normal, 10 most urgent.")] = 0,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Show the job until it ends.")] = False,

@@ -39,7 +39,7 @@ async def submit_job(client: AsyncClient, wanted: Wanted, *, watch: bool, as_jso
     call = calls.submit_job(asked(Submission, given), resubmit=wanted.resubmit)
     job, created = await client.send(call.read_as(_as_submitted))
     if not created:
-        go_on = " --resubmit lets it go on." if job["status"] == JobStatus.FAILED else ""
+        go_on = " --resubmit lets it go on." if job["status"] in {JobStatus.FAILED, JobStatus.CANCELLED} else ""
         say(f"An earlier submission made this job already; it is {job['status']}.{go_on}")
     for warning in job.get("warnings", ()):
         warn(warning)

@@ -129,7 +129,7 @@ JOB = Transitions(
             JobStatus.RUNNING: {JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.CANCELLED},
             JobStatus.COMPLETED: set(),
             JobStatus.FAILED: {JobStatus.RUNNING},  # resumed
-            JobStatus.CANCELLED: set(),
+            JobStatus.CANCELLED: {JobStatus.RUNNING},  # submitted again
         }
     ),
 )

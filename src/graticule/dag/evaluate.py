@@ -20,7 +20,7 @@ from graticule.dag.deciding.edges import Verdict, is_live, judge
 from graticule.dag.deciding.failure import CannotRun, cancel_job, fail_node, give_up_job
 from graticule.dag.deciding.fan_out import complete_fan_out, expand, has_ended, launch, release
 from graticule.dag.deciding.reports import pass_deadline, take_report
-from graticule.dag.deciding.resume import ANNOUNCED, resume_job
+from graticule.dag.deciding.resume import ANNOUNCED, RESUMABLE, resume_job, start_over
 from graticule.dag.deciding.step import ENDED, Step
 from graticule.dag.graph import Branch, Graph, NodeSpec
 from graticule.dag.state import (
@@ -33,6 +33,7 @@ from graticule.dag.state import (
     Policy,
     Reported,
     Resumed,
+    StartedOver,
     Submitted,
 )
 from graticule.dag.templates import ParamsTemplate, TemplateError, evaluate_condition
@@ -70,6 +71,8 @@ def _apply(step: Step, happening: Happening) -> None:
             cancel_job(step, happening.actor)
         case Resumed():
             resume_job(step, happening)
+        case StartedOver():
+            start_over(step, happening)
 
 
 def _submit(step: Step, submitted: Submitted) -> None:
@@ -110,9 +113,9 @@ class _Settlement:
     def _concerned(self) -> list[str]:
         """Give the nodes that may move. A pending one does so only when its edges do, or its fan-out.
 
-        A job that failed was left as it was, so that any node of it may move when it is resumed.
+        A job that failed or was cancelled was left as it was, so that any node of it may move when it is resumed.
         """
-        if self._step.decision.job_before is JobStatus.FAILED:
+        if self._step.decision.job_before in RESUMABLE:
             return list(self._step.graph.nodes)
         reached = {target for spec in self._step.changed_nodes() for target in spec.next}
         return [

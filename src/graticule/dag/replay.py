@@ -55,11 +55,14 @@ def _job(status: JobStatus) -> Callable[[Replayed, ToldEvent], None]:
 
 def _resumed(replayed: Replayed, event: ToldEvent) -> None:
     replayed.job_status = JobStatus.RUNNING
+    if "workflow_hash" in event.data:  # with other nodes than before
+        replayed.node_statuses.clear()
     for fan_out in event.data.get("removed_children_of", ()):
         for child in _children(replayed, fan_out):
             del replayed.node_statuses[child]
     replayed.node_statuses |= dict.fromkeys(event.data.get("reset", ()), NodeStatus.PENDING)
     replayed.node_statuses |= dict.fromkeys(event.data.get("ready", ()), NodeStatus.READY)
+    replayed.node_statuses |= dict.fromkeys(event.data.get("nodes_completed", ()), NodeStatus.COMPLETED)
 
 
 def _node(status: NodeStatus) -> Callable[[Replayed, ToldEvent], None]:

@@ -147,13 +147,24 @@ class CancelRequested:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """Someone wants a failed job to go on: from its failed nodes, or from one node and all that is downstream."""
+    """Someone wants an ended job to go on: from its failed nodes, or from one node and all that is downstream."""
 
     node_id: str | None = None
     actor: str | None = None
 
 
-Happening = Submitted | Reported | DeadlinePassed | CancelRequested | Resumed
+@dataclass(frozen=True, slots=True)
+class StartedOver:
+    """Someone wants an ended job to run as its workflow is defined now. Its static nodes are new, and all pending.
+
+    Their retry counts are beyond those of all attempts that the job has had, so that no late result is taken for one
+    of theirs.
+    """
+
+    actor: str | None = None
+
+
+Happening = Submitted | Reported | DeadlinePassed | CancelRequested | Resumed | StartedOver
 
 
 # What follows

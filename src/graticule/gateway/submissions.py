@@ -33,7 +33,7 @@ IdempotencyKey = Annotated[
         min_length=1, pattern=PRINTABLE, description="A second submission with the same key gives the job of the first."
     ),
 ]
-Resubmit = Annotated[bool, Query(description="Resume the job that is found, if it has failed.")]
+Resubmit = Annotated[bool, Query(description="Let the job that is found go on, if it failed or was cancelled.")]
 
 
 class _DocumentedAsSubmission:

@@ -40,10 +40,28 @@ class OwnershipRepository:
         """Note that a job is to end, and tell its owner; False when it has ended already."""
         return bool(await self._all("request_cancel", {"job_id": job_id, "actor": actor, "now": now}))
 
-    async def take_failed(self, job_id: JobId, owner_id: OwnerId, now: datetime) -> bool:
-        """Take a failed job over in order to resume it; False when it is not failed."""
-        given = {"job_id": job_id, "owner_id": owner_id, "now": now}
-        return await self._moved("take_failed", given) == 1
+    async def take_ended(
+        self,
+        job_id: JobId,
+        owner_id: OwnerId,
+        now: datetime,
+        *,
+        or_cancelled: bool = False,
+        definition: tuple[str, str] | None = None,
+    ) -> bool:
+        """Take a failed job over in order to resume it, and with another definition (hash, version) if one is given.
+
+        False when it is not failed.
+        """
+        workflow_hash, workflow_version = definition or (None, None)
+        given = {"job_id": job_id, "owner_id": owner_id, "now": now, "or_cancelled": or_cancelled}
+        given |= {"workflow_hash": workflow_hash, "workflow_version": workflow_version}
+        return await self._moved("take_ended", given) == 1
+
+    async def remove_nodes(self, job_id: JobId) -> int:
+        """Remove the nodes of a job that starts over, and return the highest retry count that it has had."""
+        (row,) = await self._all("remove_nodes", {"job_id": job_id})
+        return int(row["last"])
 
     async def take_orphans(
         self, owner_id: OwnerId, dead: Sequence[OwnerId], now: datetime, limit: int

@@ -13,11 +13,26 @@ WITH asked AS (
 )
 SELECT job_id, pg_notify(coalesce('graticule_owner_' || md5(owner_id), 'graticule_orphans'), job_id) FROM asked;
 
--- name: take_failed
--- A failed job goes on in the hands of whoever resumes it.
+-- name: take_ended
+-- A failed job goes on in the hands of whoever resumes it; so does one that was cancelled, if its end is not an outcome
+-- of an asset version. With another definition it starts over: then what it was before has no part in it.
 UPDATE dagapp.dag_jobs
-SET owner_id = %(owner_id)s, owner_epoch = owner_epoch + 1, updated_at = %(now)s
-WHERE job_id = %(job_id)s AND status = 'failed';
+SET owner_id = %(owner_id)s, owner_epoch = owner_epoch + 1, updated_at = %(now)s,
+    workflow_hash = coalesce(%(workflow_hash)s::text, workflow_hash),
+    workflow_version = coalesce(%(workflow_version)s::text, workflow_version)
+WHERE job_id = %(job_id)s
+  AND (status = 'failed' OR status = 'cancelled' AND %(or_cancelled)s AND asset_id IS NULL);
+
+-- name: remove_nodes
+-- Of a job that starts over, with the highest number that an attempt of it has had: the new ones are beyond it.
+WITH removed AS (
+    DELETE FROM dagapp.dag_nodes WHERE job_id = %(job_id)s RETURNING retry_count
+), forgotten AS (
+    DELETE FROM dagapp.dag_checkpoints WHERE job_id = %(job_id)s
+)
+SELECT greatest(
+    (SELECT max(retry_count) FROM removed), (SELECT max(retry_count) FROM dagapp.dag_tasks WHERE job_id = %(job_id)s), 0
+) AS last;
 
 -- name: load
 -- How many active jobs an instance has, and all together; how many instances there are to share them; and whether

@@ -177,7 +177,7 @@ SET status = changed.status,
     error_message = changed.error_message,
     started_at = CASE WHEN changed.status = 'pending' THEN job.started_at ELSE coalesce(job.started_at, %(now)s) END,
     ended_at = CASE WHEN changed.status IN ('completed', 'failed', 'cancelled') THEN %(now)s::timestamptz END,
-    cancel_requested_at = CASE WHEN changed.before = 'failed' THEN NULL ELSE job.cancel_requested_at END,
+    cancel_requested_at = CASE WHEN changed.before IN ('failed', 'cancelled') THEN NULL ELSE job.cancel_requested_at END,
     updated_at = %(now)s
 FROM json_to_recordset(%(jobs)s) AS changed (
         job_id text, before dagapp.job_status, status dagapp.job_status, result jsonb, result_ref text,

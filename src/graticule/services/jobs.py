@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -21,7 +21,7 @@ from graticule.core.refusals import Refusal
 from graticule.core.states import JobStatus
 from graticule.dag.graph import Graph
 from graticule.dag.inputs import deterministic_job_id, validate_inputs
-from graticule.dag.state import Decision, JobState, NodeState, Resumed, Submitted
+from graticule.dag.state import Decision, JobState, NodeState, Resumed, StartedOver, Submitted
 from graticule.repositories.assets import AssetRepository
 from graticule.repositories.database import Connection, Database, after_commit
 from graticule.repositories.jobs import JobRepository
@@ -125,15 +125,53 @@ class JobService:
     async def submit(self, submission: Submission, *, resubmit: bool = False, actor: str | None = None) -> SubmittedJob:
         """Make a job, or find the one that the same key or the same inputs made before.
 
-        With `resubmit`, a job that is found and failed is resumed.
+        With `resubmit`, a job that is found and failed, or was cancelled, goes on. If it was found by its inputs and
+        its workflow has another definition by now, it starts over with that.
         """
         await self.learn_workflows([submission.workflow_id])
         prepared = self.prepare(submission, actor=actor)
         found = await self._gathering.add(prepared)
         queues = queues_of(prepared.graph)
-        if resubmit and not found.created and found.job.status is JobStatus.FAILED:
-            return SubmittedJob(await self.resume(found.job.job_id, actor=actor), created=False, queues=queues)
+        if resubmit and not found.created and _may_go_on(found.job):
+            return SubmittedJob(await self._run_again(found.job, prepared), created=False, queues=queues)
         return replace(found, queues=queues)
+
+    async def _run_again(self, job: Job, prepared: PreparedJob) -> Job:
+        is_same = job.job_id == prepared.job_id and job.asset_id is None
+        if is_same and job.workflow_hash != prepared.graph.content_hash:
+            return await self._start_over(prepared)
+        return await self.resume(JobId(job.job_id), actor=prepared.actor, or_cancelled=True)
+
+    async def _start_over(self, prepared: PreparedJob) -> Job:
+        """Run an ended job from its start, as its workflow is defined now. Late results are those of other attempts."""
+        job_id, graph = prepared.job_id, prepared.graph
+        async with self._database.transaction(Commit.RESUME) as connection:
+            now = self._database.now()
+            await self._keep_graphs(connection, [graph], now)
+            ownership = OwnershipRepository(connection)
+            definition = (graph.content_hash, graph.version)
+            if not await ownership.take_ended(
+                job_id, self._steps.owner_id, now, or_cancelled=True, definition=definition
+            ):
+                raise _not_resumable(await JobRepository(connection).get(job_id=job_id))
+            count = await ownership.remove_nodes(job_id) + 1
+            job = await JobRepository(connection).get(job_id=job_id)
+            nodes = {
+                node_id: NodeState(node_id, node.type, retry_count=count, retry_base=count)
+                for node_id, node in graph.nodes.items()
+            }
+            state = JobState(job_id, job.status, job.input_params, job.priority, job.traceparent, nodes)
+            step = begun_step(job_id, job.traceparent)
+            decision = await self._steps.evaluate(graph, state, [StartedOver(prepared.actor)], now)
+            row = JobRow(
+                *(job_id, job.owner_epoch, job.updated_at, graph.content_hash, job.status),
+                has_callback=job.callback_url is not None,
+                created_at=job.created_at,
+                share=job.share,
+            )
+            decided = DecidedJob(JobSnapshot(row, {}), graph, state, _as_new_rows(decision, nodes), step=step)
+            await self._write(connection, [decided], now)
+            return await JobRepository(connection).get(job_id=job_id)
 
     async def submit_many(self, submissions: Sequence[Submission], *, actor: str | None = None) -> list[SubmittedJob]:
         """Make many jobs in one transaction; one that is not valid refuses them all."""
@@ -196,21 +234,28 @@ class JobService:
     async def add_within(self, connection: Connection, prepared: Sequence[PreparedJob]) -> set[JobId]:
         """Make the jobs inside the caller's transaction, with their first step taken, and name the new ones."""
         now = self._database.now()
-        workflows = WorkflowRepository(connection)
-        for graph in {each.graph.content_hash: each.graph for each in prepared}.values():
-            if not await workflows.has(graph.content_hash):  # the whole of it is sent once, and not with every job
-                await workflows.keep(_workflow_row(graph, now))
-            self._steps.remember(graph.content_hash, graph)
+        graphs = {each.graph.content_hash: each.graph for each in prepared}
+        await self._keep_graphs(connection, graphs.values(), now)
         steps = StepRepository(connection, self._steps.owner_id)
         # In one order, and each once: two batches with the same keys must not wait for each other.
         rows = {each.job_id: _job_row(each) for each in sorted(prepared, key=_key)}
         created = await steps.add_jobs([*rows.values()], now)
         new = {each.job_id: each for each in reversed(prepared) if each.job_id in created}
         decided = [await self._first_step(each, now) for each in new.values()]
-        await write_decisions(steps, self._steps.outputs, decided, now)
+        await self._write(connection, decided, now)
+        return created
+
+    async def _keep_graphs(self, connection: Connection, graphs: Iterable[Graph], now: datetime) -> None:
+        workflows = WorkflowRepository(connection)
+        for graph in graphs:
+            if not await workflows.has(graph.content_hash):  # the whole of it is sent once, and not with every job
+                await workflows.keep(_workflow_row(graph, now))
+            self._steps.remember(graph.content_hash, graph)
+
+    async def _write(self, connection: Connection, decided: Sequence[DecidedJob], now: datetime) -> None:
+        await write_decisions(StepRepository(connection, self._steps.owner_id), self._steps.outputs, decided, now)
         after_commit(connection, partial(self._steps.metrics.decided, decided, now))
         after_commit(connection, partial(end_steps, decided))
-        return created
 
     async def _first_step(self, prepared: PreparedJob, now: datetime) -> DecidedJob:
         nodes = {node_id: NodeState(node_id, node.type) for node_id, node in prepared.graph.nodes.items()}
@@ -257,7 +302,9 @@ class JobService:
                 await self._steps.advance_within(connection, {job_id: Wake()})
             return await JobRepository(connection).get(job_id=job_id)
 
-    async def resume(self, job_id: JobId, node_id: str | None = None, actor: str | None = None) -> Job:
+    async def resume(
+        self, job_id: JobId, node_id: str | None = None, actor: str | None = None, *, or_cancelled: bool = False
+    ) -> Job:
         """Let a failed job go on from its failed nodes, or from one node and all that is downstream of it."""
         async with self._database.transaction(Commit.RESUME) as connection:
             jobs = JobRepository(connection)
@@ -265,13 +312,9 @@ class JobService:
             if job.asset_id is not None:
                 await _require_current(connection, AssetId(job.asset_id), job_id)
             ownership = OwnershipRepository(connection)
-            if not await ownership.take_failed(job_id, self._steps.owner_id, self._database.now()):
-                raise Conflict(
-                    f"Job {job_id} is {job.status}; only a failed job can be retried.",
-                    hint="Submit the workflow again, with another input if the same inputs are the same job."
-                    if job.ended_at
-                    else "Cancel it, or wait until it ends.",
-                )
+            now = self._database.now()
+            if not await ownership.take_ended(job_id, self._steps.owner_id, now, or_cancelled=or_cancelled):
+                raise _not_resumable(job)
             await self._steps.advance_within(connection, {job_id: Wake(resumed=Resumed(node_id, actor))})
             return await jobs.get(job_id=job_id)
 
@@ -286,6 +329,22 @@ async def _require_current(connection: Connection, asset_id: AssetId, job_id: Jo
             f"Job {job_id} cannot go on: {reason}.",
             hint="Ask for what is wanted now: retry or reprocess the version, or change its clearance.",
         )
+
+
+def _may_go_on(job: Job) -> bool:
+    """Whether a job can be made to go on by submitting it again; the end of an asset's job is an outcome there."""
+    return job.status is JobStatus.FAILED or (job.status is JobStatus.CANCELLED and job.asset_id is None)
+
+
+def _not_resumable(job: Job) -> Conflict:
+    hints = {
+        JobStatus.COMPLETED: "Submit the workflow again, with another input if the same inputs are the same job.",
+        JobStatus.CANCELLED: "Submit the workflow again; with resubmit, the same inputs or key let this job go on.",
+    }
+    return Conflict(
+        f"Job {job.job_id} is {job.status}; only a failed job can be retried.",
+        hint=hints.get(job.status, "Cancel it, or wait until it ends."),
+    )
 
 
 def _key(prepared: PreparedJob) -> tuple[str, str]:

@@ -360,7 +360,7 @@ def test_nodes_from_which_no_job_can_go_on(node_id: str, error: type[Exception],
     assert job.status == "failed"
 
 
-def test_only_a_failed_job_can_be_resumed() -> None:
+def test_only_a_job_that_failed_or_was_cancelled_can_be_resumed() -> None:
     job = PlayedJob(chain())
     job.submit()
     with pytest.raises(Conflict, match="is running"):
@@ -369,5 +369,8 @@ def test_only_a_failed_job_can_be_resumed() -> None:
     with pytest.raises(Conflict, match="is running"):
         job.happen(bad, Resumed())
     job.happen(CancelRequested())
-    with pytest.raises(Conflict, match="is cancelled"):
+    job.resume()
+    for node_id in ("a", "b", "c"):
+        job.complete(node_id)
+    with pytest.raises(Conflict, match="is completed"):
         job.resume()

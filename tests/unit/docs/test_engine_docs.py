@@ -7,6 +7,7 @@ from collections import defaultdict
 import pytest
 from scripts.documentation.vocabulary import state_diagram
 from tests.unit.dag.jobs import (
+    BEGINNING,
     PlayedJob,
     conditional,
     end,
@@ -22,8 +23,9 @@ from tests.unit.docs.pages import blocks, code, codes, page, table
 from graticule.api.app import ROUTERS
 from graticule.config import Settings
 from graticule.core.models.engine import Task
-from graticule.core.states import JOB, NODE, NODE_RESUME, ResultStatus
-from graticule.dag.state import CancelRequested, NewEvent
+from graticule.core.states import JOB, NODE, NODE_RESUME, JobStatus, ResultStatus
+from graticule.dag.evaluate import advance
+from graticule.dag.state import CancelRequested, JobState, NewEvent, NodeState, StartedOver
 from graticule.handlers import known_handlers
 from graticule.messaging.postgres import without_waiting_for_disk
 from graticule.messaging.protocol import LARGEST_CLAIM
@@ -100,10 +102,19 @@ def failed_and_resumed_job() -> PlayedJob:
     return job
 
 
+def started_over() -> list[NewEvent]:
+    """Give the events of an ended job that starts over with another definition."""
+    drawn = graph(start("a"), task("a", "end"), end())
+    nodes = {node_id: NodeState(node_id, node.type) for node_id, node in drawn.nodes.items()}
+    state = JobState("job", JobStatus.FAILED, {}, nodes=nodes)
+    return advance(drawn, state, [StartedOver()], BEGINNING).events
+
+
 def test_every_event_of_the_evaluator_is_told_with_all_that_its_data_holds() -> None:
     told = {code(row[0]): set(codes(row[2])) for row in table(PAGE, "| event | when |")}
     reclaimed, waiting = told.pop("job_reclaimed"), told.pop("node_waiting_for_worker")
     events: list[NewEvent] = [*cancelled_job().store.events, *failed_and_resumed_job().store.events]
+    events += started_over()
     found: defaultdict[str, set[str]] = defaultdict(set)
     for event in events:
         found[event.event_type] |= event.data.keys()

@@ -74,7 +74,7 @@ class EventType(StrEnum):
     JOB_COMPLETED = "job_completed"  # every node has ended and none failed
     JOB_FAILED = "job_failed"  # a node failed for good, or the engine could not go on
     JOB_CANCELLED = "job_cancelled"  # someone asked for it
-    JOB_RESUMED = "job_resumed"  # a failed job goes on
+    JOB_RESUMED = "job_resumed"  # a failed or cancelled job goes on, or starts over with another definition
     JOB_RECLAIMED = "job_reclaimed"  # another orchestrator took the job over
     NODE_READY = "node_ready"  # a task or fan-out may run
     NODE_DISPATCHED = "node_dispatched"  # its task is in the queue

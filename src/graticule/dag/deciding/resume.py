@@ -1,4 +1,4 @@
-"""A failed job goes on: from its failed nodes, or from one node and all that is downstream of it."""
+"""A failed or cancelled job goes on: from its failed nodes, from one node on, or from its start with new nodes."""
 
 from collections.abc import Sequence
 
@@ -6,17 +6,18 @@ from graticule.core.errors import Conflict, NotFound
 from graticule.core.models.engine import EventType, NodeType
 from graticule.core.states import NODE_RESUME, JobStatus, NodeStatus
 from graticule.dag.deciding.dispatch import runs, tell_of_children
-from graticule.dag.deciding.failure import JOB_FAILED
+from graticule.dag.deciding.failure import JOB_CANCELLED, JOB_FAILED
 from graticule.dag.deciding.step import Step
 from graticule.dag.graph import ChildFailure
-from graticule.dag.state import NodeState, Resumed
+from graticule.dag.state import NodeState, Resumed, StartedOver
 
+RESUMABLE = frozenset({JobStatus.FAILED, JobStatus.CANCELLED})
 ANNOUNCED = frozenset({NodeType.TASK, NodeType.FAN_OUT})  # nodes of the other types take no time once they are ready
 
 
 def resume_job(step: Step, wanted: Resumed) -> None:
     """Set nodes back and let the job run; nodes that completed are kept, so that nothing is computed twice."""
-    _require_failed_job(step)
+    _require_ended_job(step)
     named = [] if wanted.node_id is None else [_restartable(step, wanted.node_id)]
     reset = [node_id for name in named for node_id in _begun_downstream(step, name)]
     failed = [
@@ -36,11 +37,28 @@ def resume_job(step: Step, wanted: Resumed) -> None:
             tell_of_children(step, EventType.NODE_READY, fan_out, first, last)
 
 
-def _require_failed_job(step: Step) -> None:
-    """A job that fails in this very step has children under way that were not read."""
-    if not step.decision.job_before is step.decision.job_status is JobStatus.FAILED:
+def start_over(step: Step, wanted: StartedOver) -> None:
+    """Run a job from its start, with the nodes of its new definition."""
+    _require_ended_job(step)
+    step.move(step.graph.start, NodeStatus.READY)
+    step.move(step.graph.start, NodeStatus.COMPLETED)
+    step.move_job(JobStatus.RUNNING)
+    step.tell(
+        EventType.JOB_RESUMED,
+        data={
+            "workflow_hash": step.graph.content_hash,
+            "reset": [*step.graph.nodes],
+            "nodes_completed": [step.graph.start],
+        },
+        actor=wanted.actor,
+    )
+
+
+def _require_ended_job(step: Step) -> None:
+    """A job that ends in this very step has children under way that were not read."""
+    if step.decision.job_before is not step.decision.job_status or step.decision.job_before not in RESUMABLE:
         raise Conflict(
-            f"Job {step.job.job_id} is {step.decision.job_before}; only a failed job can be resumed.",
+            f"Job {step.job.job_id} is {step.decision.job_before}; only a failed or cancelled job can be resumed.",
             hint="Submit the workflow again, with another input if the same inputs are the same job.",
         )
 
@@ -107,7 +125,7 @@ def _goes_on(step: Step, child: NodeState) -> bool:
     """A failure that its fan-out tolerates is an outcome and stays; one that the end of the job caused is none."""
     if child.status is not NodeStatus.FAILED:
         return False
-    return child.error_message == JOB_FAILED or not _tolerates(step, str(child.parent_node_id))
+    return child.error_message in (JOB_FAILED, JOB_CANCELLED) or not _tolerates(step, str(child.parent_node_id))
 
 
 def _tolerates(step: Step, fan_out: str) -> bool:
