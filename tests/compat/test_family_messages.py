@@ -111,10 +111,12 @@ async def test_messages_become_jobs_that_an_earlier_worker_completes(at_work: Fa
         jobs = await completed(at_work, len(MESSAGES["jobs"]))
     done = [await at_work.client.get(f"/api/v1/jobs/{job['job_id']}") for job in jobs]
     told = {str(job.json()["result"]["echoed_params"]["message"]): job.json() for job in done}
-    assert set(told) == {"first", "second", "third", "fourth"}
+    assert set(told) == {"first", "second", "third", "fourth", "fifth"}
     assert told["second"]["priority"] == 1
     asked = {name: told["fourth"][name] for name in ("correlation_id", "submitted_by", "idempotency_key", "priority")}
     assert asked == {name: MESSAGES["jobs"][3][name] for name in asked}
+    fifth = {name: told["fifth"][name] for name in ("correlation_id", "asset_id", "version_ordinal", "purpose")}
+    assert fifth == {"correlation_id": "req-5", "asset_id": None, "version_ordinal": None, "purpose": None}
     cursor = await connection.execute(
         "SELECT payload FROM dagapp.dag_callbacks WHERE job_id = %s", [told["fourth"]["job_id"]]
     )
@@ -214,6 +216,14 @@ async def test_every_form_of_a_result_counts(at_work: Family, connection: Connec
     token = {"Authorization": f"Bearer {TOKEN}"}
     answer = await at_work.client.post(at_work.environment["DAG_CALLBACK_URL"], json=report, headers=token)
     assert answer.json() == {"accepted": True, "task": "done"}
+    stored = await connection.execute(
+        "SELECT status, output, error_message FROM dagapp.dag_task_results WHERE task_id = %s", [task["task_id"]]
+    )
+    (row,) = await stored.fetchall()
+    if row["status"] == "completed":
+        assert row["output"] == result.get("output", result.get("result"))
+    else:
+        assert row["error_message"] == (result.get("error_message") or "the handler gave no reason")
 
 
 def environment(name: str) -> dict[str, str]:

@@ -8,6 +8,8 @@ from collections.abc import Container, Mapping
 from typing import Any, Final
 
 JOB_FIELDS: Final = {"inputs": "input_params"}
+RESULT_FIELDS: Final = {"result": "output"}
+_OUTPUTS: Final = frozenset({*RESULT_FIELDS, *RESULT_FIELDS.values()})  # null where there is none
 RESULT_PATH: Final = "/api/v1/callbacks/task-result"  # earlier settings name it in full, not the server alone
 NO_REASON: Final = "the handler gave no reason"
 
@@ -16,15 +18,44 @@ def translate_fields(data: Any, aliases: Mapping[str, str]) -> Any:
     """Return the document under today's names; one that says the same thing twice is refused."""
     if not isinstance(data, Mapping) or not aliases.keys() & data.keys():
         return data
-    for alias, name in aliases.items():
-        if alias in data and name in data:
+    translated: dict[Any, Any] = {}
+    for alias in (key for key in data if key in aliases):
+        name = aliases[alias]
+        if name in data or name in translated:
             raise ValueError(f"`{alias}` is another name of `{name}`: send only one of them")
-    return {aliases.get(key, key): value for key, value in data.items()}
+        translated[name] = data[alias]
+    return {key: value for key, value in data.items() if key not in aliases} | translated
+
+
+def translate_job(data: Any) -> Any:
+    """Return a job that someone asks for under today's names.
+
+    A gateway of an earlier release names its request and the asset that it made. The request becomes the correlation
+    id. The asset is left out: a job for an asset begins with a submission, and no message can claim what an asset has.
+    """
+    data = translate_fields(data, JOB_FIELDS)
+    if not isinstance(data, Mapping) or "request_id" not in data:
+        return data
+    rest = {key: value for key, value in data.items() if key not in {"request_id", "asset_id"}}
+    return rest if rest.get("correlation_id") is not None else rest | {"correlation_id": data["request_id"]}
 
 
 def translate_result(data: Any) -> Any:
-    """Return a result with a `status`, where an earlier worker says `success` and leaves the reason out."""
-    if not isinstance(data, Mapping) or "success" not in data:
+    """Return a result with a `status` and an `output`, in whichever words an earlier worker or handler says it.
+
+    Those say `success` or `status`, `result` for `output`, and may leave out why they failed.
+    """
+    if not isinstance(data, Mapping):
+        return data
+    said = {key: value for key, value in data.items() if value is not None or key not in _OUTPUTS}
+    data = _translate_status(translate_fields(said, RESULT_FIELDS))
+    if data.get("status") != "failed" or data.get("error_message"):
+        return data
+    return {**data, "error_message": NO_REASON}
+
+
+def _translate_status(data: dict[str, Any]) -> dict[str, Any]:
+    if "success" not in data:
         return data
     success = data["success"]
     if success is not True and success is not False:
@@ -32,9 +63,7 @@ def translate_result(data: Any) -> Any:
     if "status" in data:
         raise ValueError("`success` is another form of `status`: send only one of them")
     rest = {key: value for key, value in data.items() if key != "success"}
-    if success:
-        return rest | {"status": "completed", "error_message": None}
-    return rest | {"status": "failed", "error_message": data.get("error_message") or NO_REASON}
+    return rest | ({"status": "completed", "error_message": None} if success else {"status": "failed"})
 
 
 def translate_inputs(

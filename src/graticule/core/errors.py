@@ -39,6 +39,11 @@ class FieldFault:
     type: str
 
 
+def fault_message(fault: Mapping[str, Any]) -> str:
+    """Return what is wrong with a field, without what Pydantic writes before the words of a validator of ours."""
+    return str(fault["msg"]).removeprefix("Value error, ")
+
+
 class InvalidInput(GraticuleError):
     """The caller sent something that can never be accepted as it is; `faults` name the fields, where they are known."""
 

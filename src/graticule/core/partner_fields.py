@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import ValidationError
 
 from graticule.core.asset_names import RefValue
-from graticule.core.errors import InvalidInput
+from graticule.core.errors import InvalidInput, fault_message
 from graticule.core.exchange import ACCESS_LEVEL, PlatformSubmission, rename_access_level
 from graticule.core.models.platform import Platform
 
@@ -108,7 +108,7 @@ def _check(submission: Mapping[str, Any], words: Words) -> None:
     except ValidationError as error:
         faults: dict[str, list[str]] = {}
         for fault in error.errors(include_url=False, include_context=False, include_input=False):
-            faults.setdefault(_sent_as(fault["loc"], words), []).append(fault["msg"].removeprefix("Value error, "))
+            faults.setdefault(_sent_as(fault["loc"], words), []).append(fault_message(fault))
         told = [": ".join(filter(None, (name, ", or: ".join(said)))) for name, said in faults.items()]
         raise InvalidInput(f"The submission is not valid. {'; '.join(told[:MOST_NAMES])}.") from error
 

@@ -32,6 +32,7 @@ from graticule.core.errors import (
     TransactionAborted,
     Unauthenticated,
     Unavailable,
+    fault_message,
 )
 from graticule.http.requests import request_id_of
 from graticule.logs import get_logger
@@ -219,7 +220,7 @@ def _plain(error: HTTPException) -> Problem:
 def invalid_input(detail: str, faults: Sequence[Any]) -> Problem:
     """Describe input of another form than expected: its first faults, and how many more there are."""
     told = [
-        FieldError(loc=list(fault["loc"]), message=fault["msg"], type=fault["type"])
+        FieldError(loc=list(fault["loc"]), message=fault_message(fault), type=fault["type"])
         for fault in faults[:MOST_FIELD_ERRORS]
     ]
     if left_out := len(faults) - len(told):

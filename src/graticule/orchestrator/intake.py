@@ -7,7 +7,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from graticule.config import Settings
-from graticule.core.errors import PASSING, Conflict, GraticuleError, InvalidInput, NotFound
+from graticule.core.errors import PASSING, Conflict, GraticuleError, InvalidInput, NotFound, fault_message
 from graticule.core.fault_points import Commit
 from graticule.core.ids import OwnerId
 from graticule.core.models import JobMessage
@@ -163,4 +163,7 @@ def _workflow_of(message: JobMessage) -> str:
 
 
 def _told(error: ValidationError) -> str:
-    return "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
+    """Say what is wrong with each field, or with the message as a whole."""
+    faults = error.errors(include_url=False, include_input=False, include_context=False)
+    said = [": ".join(filter(None, (".".join(map(str, item["loc"])), fault_message(item)))) for item in faults]
+    return "; ".join(said)

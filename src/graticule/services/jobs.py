@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from graticule.config import DEFAULT_PARTNER_MAX_PRIORITY
-from graticule.core.compatibility import JOB_FIELDS, translate_fields, translate_inputs
+from graticule.core.compatibility import translate_inputs, translate_job
 from graticule.core.errors import Conflict, Refused
 from graticule.core.fault_points import Commit
 from graticule.core.ids import AssetId, JobId
@@ -62,7 +62,7 @@ class Submission(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _translate(cls, data: Any) -> Any:
-        return translate_fields(data, JOB_FIELDS)
+        return translate_job(data)
 
 
 class JobReceipt(Job):

@@ -128,6 +128,24 @@ async def test_what_can_never_be_a_job_is_set_aside_with_the_reason(new_instance
     assert len(await jobs(instance)) == 2
 
 
+async def test_a_message_that_says_the_same_twice_is_set_aside_in_words_of_ours(new_instance: NewInstance) -> None:
+    instance = new_instance(FLOW)
+    await send(instance, "twice", {"workflow_id": "flow", "inputs": {"n": 1}, "input_params": {"n": 1}})
+    await intake(instance).take()
+    reason = "`inputs` is another name of `input_params`: send only one of them"
+    assert (await message(instance, "twice")).dead_reason == reason
+
+
+async def test_the_request_and_the_asset_of_an_earlier_gateway_claim_nothing(new_instance: NewInstance) -> None:
+    instance = new_instance(FLOW)
+    body = {"request_id": "req-1", "asset_id": "a7b3c9d2e1f4", "workflow_id": "flow", "inputs": {"n": 1}}
+    await send(instance, "from a gateway", body)
+    await intake(instance).take()
+    (job,) = await jobs(instance)
+    assert (job.correlation_id, job.input_params) == ("req-1", {"n": 1})
+    assert (job.asset_id, job.version_ordinal, job.purpose, job.share) == (None, None, None, "")
+
+
 async def test_a_message_for_an_unknown_workflow_is_left_to_those_who_know_it(new_instance: NewInstance) -> None:
     ignorant, knowing = new_instance(), new_instance(FLOW)
     for number in range(20):
