@@ -3,6 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from graticule.core.compatibility import translate_fields
+from graticule.handlers.raster.raster_type import RasterType
+from graticule.handlers.result import HandlerResult
+
 # A package that registers a handler of such a name keeps it: the alias is for names that nobody else has.
 HANDLER_ALIASES: Final = {
     "raster_validate": "raster.validate",
@@ -18,7 +22,38 @@ HANDLER_ALIASES: Final = {
     "finalize": "raster.stac_register_item",
 }
 
-SOURCE_PARAMETERS: Final = {"source_url": "source"}
+# Names of parameters, each with the one that it stands for.
+SOURCE_PARAMETERS: Final = dict.fromkeys(("source_url", "blob_path", "blob_name"), "source")
+VALIDATION_PARAMETERS: Final = {"blob_path": "blob_name"}
+# Accepted where a source becomes tiles or a COG, and without effect: the file says which CRS it has, and an output is
+# named after its job, so that none can take the place of another's.
+UNUSED_PARAMETERS: Final = frozenset({"source_crs", "output_container", "output_blob_name"})
+# All that a handler of the staged API returns: `{"success": True, "result": {...}}`.
+_RETURNED: Final = frozenset({"success", "result", "error", "error_message"})
+
+
+def translate_source(params: Any) -> Any:
+    """Return the parameters of what reads a source, where that is named as a container and a blob of it."""
+    if not isinstance(params, Mapping):
+        return params
+    given = {name: value for name, value in params.items() if name not in UNUSED_PARAMETERS}
+    if "blob_name" in given and (container := given.pop("container_name", None)):
+        given["blob_name"] = f"{container}/{given['blob_name']}"
+    kind = given.get("raster_type")
+    if isinstance(kind, Mapping):  # what an earlier stage found of the pixels
+        detected = kind.get("detected_type")
+        given["raster_type"] = detected if detected in [*RasterType] else "auto"
+    return translate_fields(given, SOURCE_PARAMETERS)
+
+
+def translate_return(value: Any) -> Any:
+    """Return what a handler gave back, where it says `success` and `result` in a plain document."""
+    if not isinstance(value, dict) or not isinstance(value.get("success"), bool) or not value.keys() <= _RETURNED:
+        return value
+    if value["success"]:
+        return HandlerResult.completed(value["result"]) if "result" in value else value
+    reason = value.get("error_message") or value.get("error")
+    return HandlerResult.failure(str(reason)) if reason else value
 
 
 def translate_tile(params: Any) -> Any:

@@ -9,8 +9,9 @@ import orjson
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from graticule.core import json_codec
-from graticule.core.errors import InvalidInput
+from graticule.core.errors import InvalidInput, fault_message
 from graticule.core.states import ResultStatus
+from graticule.handlers.compatibility import translate_return
 from graticule.handlers.result import HandlerResult
 from graticule.logs import redact_text
 
@@ -46,6 +47,7 @@ def failed(message: str, *, retryable: bool = True, metrics: str | None = None) 
 
 def outcome_of(value: HandlerResult | JsonValue) -> Outcome:
     """Give the outcome of what a handler has returned."""
+    value = translate_return(value)
     result = value if isinstance(value, HandlerResult) else HandlerResult(output=value)
     try:
         return _outcome(result)
@@ -117,7 +119,7 @@ class InvalidParams(Exception):
 
     def __init__(self, error: ValidationError) -> None:
         problems = "; ".join(
-            f"{'.'.join(map(str, item['loc'])) or 'params'}: {item['msg']}"
+            f"{'.'.join(map(str, item['loc'])) or 'params'}: {fault_message(item)}"
             for item in error.errors(include_url=False, include_input=False, include_context=False)[:20]
         )
         super().__init__(f"The parameters do not fit the handler: {problems}.")

@@ -26,6 +26,30 @@ def test_a_failure_without_a_reason_says_so() -> None:
     assert outcome_of(HandlerResult.failure("")).error_message == "the handler gave no reason"
 
 
+def test_a_document_of_the_staged_api_is_a_result() -> None:
+    done = outcome_of({"success": True, "result": {"tiles": 204}})
+    assert (done.status, done.output) == (ResultStatus.COMPLETED, b'{"tiles":204}')
+    assert outcome_of({"success": True, "result": None}).output == b"null"
+    failed = outcome_of({"success": False, "error": "no CRS"})
+    assert (failed.status, failed.error_message, failed.retryable) == (ResultStatus.FAILED, "no CRS", True)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"success": True},
+        {"success": True, "rows": 3},
+        {"success": "yes", "result": 1},
+        {"result": 1},
+        {"success": True, "result": 1, "rows": 3},
+        {"success": False},
+    ],
+)
+def test_a_document_that_says_more_or_less_is_an_output(value: dict[str, Any]) -> None:
+    outcome = outcome_of(value)
+    assert (outcome.status, outcome.output) == (ResultStatus.COMPLETED, document(value))
+
+
 def test_a_text_that_only_looks_like_nul_is_kept() -> None:
     assert outcome_of("a\\u0000").status is ResultStatus.COMPLETED
     assert not outcome_of({"a\0": 1}).retryable

@@ -6,9 +6,8 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from graticule.core.compatibility import translate_fields
 from graticule.core.errors import InvalidInput
-from graticule.handlers.compatibility import SOURCE_PARAMETERS
+from graticule.handlers.compatibility import translate_source
 from graticule.handlers.raster.raster_type import RasterType
 
 Tier = Literal["visualization", "analysis", "archive"]
@@ -30,7 +29,7 @@ class SourceParams(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _translate(cls, params: Any) -> Any:
-        return translate_fields(params, SOURCE_PARAMETERS)
+        return translate_source(params)
 
 
 class OutputOptions(BaseModel):

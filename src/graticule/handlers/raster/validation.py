@@ -2,13 +2,15 @@
 
 import hashlib
 from collections.abc import Callable
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
-from pydantic import ConfigDict, Field, JsonValue
+from pydantic import ConfigDict, Field, JsonValue, model_validator
 
+from graticule.core.compatibility import translate_fields
 from graticule.core.errors import NotFound
 from graticule.core.validation import outcome_of
 from graticule.handlers.answers import answering, go_on
+from graticule.handlers.compatibility import VALIDATION_PARAMETERS
 from graticule.handlers.context import ProcessContext
 from graticule.handlers.findings import Rejected
 from graticule.handlers.raster.acceptance import accepted_kind, check_length
@@ -45,6 +47,11 @@ class Validate(SourceSelection):
     raster_type: RasterType | Literal["auto"] = "auto"
     output_tier: Tier = "analysis"
     resampling: Resampling = "auto"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _translate(cls, params: Any) -> Any:
+        return translate_fields(params, VALIDATION_PARAMETERS)
 
 
 @register_handler(
