@@ -549,15 +549,49 @@ class Settings(BaseSettings):
                 "AZURE_STORAGE_ACCOUNT_NAME has no effect: files are kept in folders. "
                 "To keep them in that account, set GRATICULE_STORAGE=azure for all processes."
             )
-        return found
+        return [*found, *filter(None, (self._login_note(), self._worker_note()))]
+
+    def _login_note(self) -> str | None:
+        """Say as whom an identity logs in when nobody has said so."""
+        if not (self.use_managed_identity and self.postgres_host) or self.database_url or self.postgres_user:
+            return None
+        if login := self._identity_login():
+            return (
+                f"The login at the database is {login}, the one of the identity of this process in the documentation. "
+                "To log in as another one, set POSTGRES_USER."
+            )
+        return (
+            "USE_MANAGED_IDENTITY does not say as whom to log in to the database: "
+            "set POSTGRES_USER, or RUN_MODE for the login of that process."
+        )
+
+    def _worker_note(self) -> str | None:
+        """Say what a worker that reports by HTTP is still without."""
+        if self.dag_callback_url is None or self.database_url or self.postgres_host:
+            return None
+        if self.transport is Transport.POSTGRES:
+            return (
+                "DAG_CALLBACK_URL alone brings no tasks. For those of a broker, set SERVICE_BUS_FQDN as for the "
+                "orchestrator; for those in PostgreSQL, set the variables of the database."
+            )
+        if self.worker_token is None:
+            return "The orchestrator refuses the reports of this worker: set GRATICULE_WORKER_TOKEN alike for both."
+        return None
+
+    def _identity_login(self) -> str | None:
+        """The login of this process's identity, by the name that the documentation of Azure gives it."""
+        if not self.use_managed_identity or self.run_mode in {None, RunMode.UP}:
+            return None
+        audience = f"-{self.serve_audience}" if self.run_mode is RunMode.SERVE else ""
+        return f"graticule-{self.run_mode}{audience}"
 
     def _logged_in(self, address: DatabaseUrl) -> DatabaseUrl:
         return address.by_identity() if self.use_managed_identity else address
 
     def _composed_url(self) -> str:
         query = {"host": str(self.postgres_host), "port": str(self.postgres_port)}
-        if self.postgres_user:
-            query["user"] = self.postgres_user
+        if user := self.postgres_user or self._identity_login():
+            query["user"] = user
         if self.postgres_password:
             query["password"] = self.postgres_password.get_secret_value()
         return f"postgresql:///{quote(self.postgres_db)}?{urlencode(query, quote_via=quote)}"

@@ -25,12 +25,17 @@ from tests.servicebus_emulator import Emulator, QueueOptions
 from tests.unit.cli.conftest import run
 
 from graticule.api.app import create_api, engine_running
-from graticule.config import Settings, Transport
+from graticule.cli.processes import begin
+from graticule.config import RunMode, Settings, Transport
+from graticule.core.errors import ConfigurationError
 from graticule.core.table import DatabaseRole
+from graticule.core.token_login import TOKEN_FOR_PASSWORD
 from graticule.repositories.database import Connection
 from graticule.repositories.messages import MessageRepository
+from graticule.worker.ways import needs_no_database
 
 DOCUMENTS = Path(__file__).with_name("documents")
+REPOSITORY = Path(__file__).parents[2]
 WORKER = Path(__file__).with_name("earlier_worker.py")
 MESSAGES = json.loads((DOCUMENTS / "messages.json").read_text())
 JOBS, TASKS = "orchestrator-jobs", "functionapp-tasks"
@@ -283,6 +288,83 @@ def test_an_environment_is_understood_as_it_stands(name: str, expected: dict[str
     assert {setting: shown[setting] for setting in expected} == expected
     told = " ".join(result.err.split())
     assert [note for note in notes if note not in told] == []
+
+
+def settings_of(**variables: str) -> Settings:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        return Settings()
+
+
+def test_the_table_of_the_orchestrator_leads_to_its_database() -> None:
+    """The login is the one that the deployment to Azure makes for the identity of this process."""
+    address = settings_of(**environment("orchestrator")).external_database
+    assert address is not None
+    parts = address.parts()
+    assert (parts["host"], parts["dbname"], parts["sslmode"]) == (
+        *("family.postgres.database.azure.com", "geopgflex", "require"),
+    )
+    assert (parts["user"], parts["password"]) == ("graticule-orchestrator", TOKEN_FOR_PASSWORD)
+
+
+@pytest.mark.parametrize(
+    ("changes", "user"),
+    [
+        ({"POSTGRES_USER": "family-admin"}, "family-admin"),
+        ({"RUN_MODE": "gateway"}, "graticule-gateway"),
+        ({"RUN_MODE": "worker"}, "graticule-worker"),
+        ({"RUN_MODE": "serve"}, "graticule-serve-internal"),
+        ({"RUN_MODE": "serve", "GRATICULE_SERVE_AUDIENCE": "external"}, "graticule-serve-external"),
+    ],
+)
+def test_the_login_of_an_identity_is_named_or_that_of_the_process(changes: dict[str, str], user: str) -> None:
+    settings = settings_of(**environment("orchestrator") | changes)
+    address = settings.external_database
+    assert address is not None
+    assert address.parts()["user"] == user
+    assert any(user in note for note in settings.notes()) is ("POSTGRES_USER" not in changes)
+    assert (
+        user
+        in (REPOSITORY / "deploy/kubernetes/components/azure/processes.yaml").read_text()
+        + (REPOSITORY / "deploy/kubernetes/components/azure/serve-external.yaml").read_text()
+        or "POSTGRES_USER" in changes
+    )
+
+
+@pytest.mark.parametrize("mode", ["", "up"])
+def test_a_process_without_a_login_says_what_is_missing(mode: str) -> None:
+    settings = settings_of(**environment("orchestrator") | {"RUN_MODE": mode})
+    with pytest.raises(ConfigurationError, match="as whom to log in"):
+        _ = settings.external_database
+    assert any("POSTGRES_USER" in note for note in settings.notes())
+
+
+def test_an_identity_without_a_mode_logs_in_as_the_process_that_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (environment("orchestrator") | {"RUN_MODE": ""}).items():
+        monkeypatch.setenv(name, value)
+    address = begin(RunMode.GATEWAY).external_database
+    assert address is not None
+    assert address.parts()["user"] == "graticule-gateway"
+
+
+ADDED_FOR_WORKERS = {"SERVICE_BUS_FQDN": "family.servicebus.windows.net", "GRATICULE_WORKER_TOKEN": TOKEN}
+
+
+def test_the_table_of_a_worker_needs_two_more_variables_and_says_so(tmp_path: Path) -> None:
+    given = environment("worker") | {"GRATICULE_STORAGE": "azure", "GRATICULE_HOME": str(tmp_path)}
+    without = run("worker", variables=given)
+    assert without.code == 1
+    assert [name for name in ADDED_FOR_WORKERS if name not in without.err] == []
+    notes = settings_of(**given).notes()
+    assert "SERVICE_BUS_FQDN" in " ".join(notes)
+    (broker, token) = ADDED_FOR_WORKERS.items()
+    half = settings_of(**given, **dict([broker]))
+    assert needs_no_database(half)
+    assert "GRATICULE_WORKER_TOKEN" in " ".join(half.notes())
+    complete = settings_of(**given, **dict([broker, token]))
+    assert needs_no_database(complete)
+    assert [note for note in complete.notes() if "SERVICE_BUS_FQDN names" not in note] == []
 
 
 EMPTY = ("MANAGED_IDENTITY_CLIENT_ID", "SERVICE_BUS_CONNECTION_STRING")

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 from graticule.cli.console import say
 from graticule.cli.settings import absolute_home
@@ -20,14 +19,20 @@ def process_url(settings: Settings, role: DatabaseRole) -> str:
         return external.get_secret_value()
     running = running_cluster_url(absolute_home(settings), role, settings.postgres_db)
     if running is None:
-        raise _no_database(absolute_home(settings))
+        raise _no_database(settings, role)
     return running
 
 
-def _no_database(home: Path) -> ConfigurationError:
+def _no_database(settings: Settings, role: DatabaseRole | None = None) -> ConfigurationError:
+    hint = "Set GRATICULE_DATABASE_URL, or start everything with `graticule up`."
+    if role is DatabaseRole.WORKER and settings.dag_callback_url is not None:
+        hint = (
+            "A worker that reports to DAG_CALLBACK_URL gets its tasks from a broker: set SERVICE_BUS_FQDN as the "
+            "orchestrator has it, and GRATICULE_WORKER_TOKEN. With a database, set GRATICULE_DATABASE_URL."
+        )
+    home = absolute_home(settings)
     return ConfigurationError(
-        f"There is no database to connect to: none is configured, and none runs in {home}.",
-        hint="Set GRATICULE_DATABASE_URL, or start everything with `graticule up`.",
+        f"There is no database to connect to: none is configured, and none runs in {home}.", hint=hint
     )
 
 
@@ -49,7 +54,7 @@ async def owner_connection(settings: Settings, *, create: bool = False) -> Async
         yield url
         return
     if not create and existing_location(home) is None:
-        raise _no_database(home)
+        raise _no_database(settings)
     async with Cluster.of(home, preferred=settings.pg_bin, announce=say) as cluster:
         await cluster.ensure_database(settings.postgres_db)
         yield cluster.url(ADMIN, settings.postgres_db)

@@ -62,6 +62,7 @@ def serve(
 
     settings = begin(RunMode.SERVE)
     chosen = audience or settings.serve_audience
+    settings = settings.model_copy(update={"serve_audience": chosen})
     run(create_serve(settings, process_url(settings, chosen.role), chosen), settings, host, port)
 
 
@@ -71,7 +72,7 @@ def begin(process: RunMode) -> Settings:
     from graticule.storage.privacy import close_to_others, write_privately
     from graticule.telemetry import begin_tracing
 
-    settings = load_settings()
+    settings = load_settings().model_copy(update={"run_mode": process})
     configure_logging(settings.log_level, settings.log_format, process)
     begin_tracing(process)
     if settings.storage is StorageKind.LOCAL:
