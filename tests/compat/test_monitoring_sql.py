@@ -82,6 +82,40 @@ async def test_nodes_results_and_events_have_their_earlier_names(
     assert {(event["event_status"], event["checkpoint_name"]) for event in events} == {("success", None)}
 
 
+async def test_a_job_has_a_version_and_a_node_as_many_retries_as_its_workflow_allows(
+    monitoring: psycopg.AsyncConnection[dict[str, Any]], database: TestDatabase
+) -> None:
+    columns = "SELECT job_id, workflow_id, status, correlation_id, version FROM dag_jobs WHERE status = 'RUNNING'"
+    (before,) = await rows(monitoring, columns)
+    nodes = await rows(monitoring, "SELECT node_id, max_retries FROM dag_node_states WHERE status = 'DISPATCHED'")
+    assert nodes == [{"node_id": "echo_handler", "max_retries": 3}]
+    assert await rows(monitoring, "SELECT max_retries FROM dag_node_states WHERE node_id = 'start' LIMIT 1") == [
+        {"max_retries": None}
+    ]
+    async with await psycopg.AsyncConnection.connect(database.url(DatabaseRole.ORCHESTRATOR), autocommit=True) as owner:
+        await owner.execute("UPDATE dagapp.dag_jobs SET updated_at = now() WHERE job_id = %s", [before["job_id"]])
+    (after,) = await rows(monitoring, columns)
+    assert after["version"] > before["version"]
+
+
+async def test_a_child_has_the_retries_of_its_fan_out(
+    api: RunningApi, monitoring: psycopg.AsyncConnection[dict[str, Any]]
+) -> None:
+    job_id = await api.submit("retry_fan_out_test", count=2)
+    await api.task(job_id, "split__1")
+    children = await rows(
+        monitoring, "SELECT node_id, max_retries FROM dag_node_states WHERE parent_node_id = 'split' ORDER BY node_id"
+    )
+    assert children == [{"node_id": f"split__{index}", "max_retries": 20} for index in range(2)]
+
+
+async def test_statuses_are_in_capitals_and_in_nothing_else(
+    monitoring: psycopg.AsyncConnection[dict[str, Any]],
+) -> None:
+    assert await rows(monitoring, "SELECT job_id FROM dag_jobs WHERE status IN ('pending', 'running')") == []
+    assert await rows(monitoring, "SELECT job_id FROM dag_jobs WHERE upper('running') = status") != []
+
+
 @pytest.mark.parametrize(
     "statement",
     [
