@@ -32,10 +32,21 @@ def doctor(
         install_packages(packages, say)
         findings = examine(load_settings(), port=port)
         done(f"Installed {', '.join(packages)}.")
-    findings += _queue_findings()
+    findings += [*_handler_findings(), *_queue_findings()]
     _show(findings, quiet)
     if any(finding.required and not finding.ok for finding in findings):
         raise typer.Exit(1)
+
+
+def _handler_findings() -> "list[Finding]":
+    """Name packages whose handlers are missing: with a name of ours among theirs, for example, none of them counts."""
+    from graticule.embedded.machine import Finding
+    from graticule.handlers.registry import failed_packages
+
+    return [
+        Finding(f"handlers of {name}", ok=False, detail=reason, required=False)
+        for name, reason in failed_packages().items()
+    ]
 
 
 def _queue_findings() -> "list[Finding]":

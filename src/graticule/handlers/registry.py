@@ -67,6 +67,7 @@ class RegisteredHandler:
 
 _registered: dict[str, RegisteredHandler] = {}
 _loading: Final = RLock()  # a module that is loaded may ask for what is there so far
+_failures: dict[str, str] = {}  # by entry point: why its handlers are missing
 _loaded: list[str] = []  # the entry points that were tried; not empty once that is done
 
 
@@ -121,6 +122,12 @@ def handlers() -> Mapping[str, RegisteredHandler]:
     return MappingProxyType(_registered)
 
 
+def failed_packages() -> Mapping[str, str]:
+    """Return the entry points whose handlers could not be loaded, each with the reason."""
+    handlers()
+    return MappingProxyType(_failures)
+
+
 def find_handler(name: str, module: str) -> RegisteredHandler | None:
     """Give a handler, importing no more than its module if that is enough."""
     importlib.import_module(module)
@@ -150,5 +157,6 @@ def _load_entry_point(entry_point: EntryPoint) -> None:
     _loaded.append(entry_point.name)
     try:
         entry_point.load()
-    except Exception:
+    except Exception as error:
+        _failures[entry_point.name] = str(error) or type(error).__name__
         _log.exception("handlers could not be loaded", entry_point=entry_point.name, module=entry_point.value)

@@ -1,6 +1,7 @@
 """`graticule doctor`: 0 on a fit machine, 1 when something that is needed is missing, and how to mend it."""
 
 import socket
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from tests.conftest import TestDatabase
 from tests.unit.cli.conftest import run
 
 from graticule.cli.installation import free_ports
+from graticule.handlers import HandlerContext, register_handler, registry
 
 AWAY = "postgresql://someone:hunter2@127.0.0.1:1/nowhere"
 
@@ -22,6 +24,27 @@ def test_a_fit_machine_ends_with_0_and_every_finding_is_listed(settings: dict[st
     assert result.code == 0, result
     findings = ("Python", "PostgreSQL", "postgis", "btree_gist", "pypgstac", "data folder", "disk space", "port 8000")
     assert [name for name in findings if name not in result.out] == []
+
+
+def test_a_package_with_a_handler_of_our_name_is_told_and_is_no_reason_to_fail(
+    settings: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def own(ctx: HandlerContext) -> None:
+        """Validate in its own way."""
+
+    def load(_: EntryPoint) -> None:
+        register_handler("raster.validate")(own)
+
+    points = [EntryPoint("oldpkg", "oldpkg", "graticule.handlers")]
+    monkeypatch.setattr(registry, "entry_points", lambda group: points)
+    monkeypatch.setattr(EntryPoint, "load", load)
+    for name, value in (("_registered", dict(registry._registered)), ("_loaded", []), ("_failures", {})):
+        monkeypatch.setattr(registry, name, value)
+    result = run("doctor", variables=settings)
+    assert result.code == 0
+    (line,) = [line for line in result.out.splitlines() if "handlers of oldpkg" in line]
+    assert "Two handlers are called 'raster.validate'" in line
+    assert "Give one of them another name." in line
 
 
 def test_quiet_says_nothing_of_what_is_well(settings: dict[str, str]) -> None:

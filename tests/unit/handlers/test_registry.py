@@ -91,8 +91,10 @@ def test_handlers_of_other_packages_are_found_and_a_broken_package_stops_no_othe
     monkeypatch.setattr(registry, "entry_points", lambda group: points if group == "graticule.handlers" else [])
     monkeypatch.setattr(EntryPoint, "load", load)
     monkeypatch.setattr(registry, "_loaded", [])
+    monkeypatch.setattr(registry, "_failures", {})
     assert "other.found" in handlers()
     assert "echo" in handlers()
+    assert dict(registry.failed_packages()) == {"broken": "no such library"}
 
 
 def test_earlier_names_of_handlers_lead_to_ours() -> None:
