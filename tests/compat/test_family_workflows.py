@@ -34,6 +34,7 @@ RUNS: list[tuple[str, dict[str, Any], list[str]]] = [
         ],
     ),
     ("retry", {"source": "bronze/scene.tif"}, ["raster_cog_docker"]),
+    ("process_raster", SCENE, ["validate_raster", "generate_tiling_scheme", "create_cog_tile"]),
 ]
 
 

@@ -1,7 +1,7 @@
 """docs/how-to/coming-from-rmhdagmaster.md says what the code does: its names, its numbers and its addresses."""
 
 import re
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from fastapi.routing import iter_route_contexts
@@ -10,11 +10,17 @@ from scripts.documentation.http_apis import NO_DATABASE
 from tests.unit.docs.pages import codes, page, table
 
 from graticule.api.app import create_api
-from graticule.config import Settings
+from graticule.config import RunMode, Settings
+from graticule.core.audience import Audience
 from graticule.dag.deciding.fan_out import MAX_NAMED_CHILDREN
 from graticule.gateway.app import create_gateway
 from graticule.gateway.earlier_forms import PRIORITIES
-from graticule.handlers.compatibility import HANDLER_ALIASES
+from graticule.handlers.compatibility import (
+    HANDLER_ALIASES,
+    SOURCE_PARAMETERS,
+    UNUSED_PARAMETERS,
+    VALIDATION_PARAMETERS,
+)
 from graticule.handlers.raster.tile_making import MAX_LISTED_TILES
 
 PAGE: Final = page("coming-from-rmhdagmaster.md")
@@ -45,6 +51,33 @@ def test_every_other_name_of_a_handler_leads_to_its_handler() -> None:
         for alias in codes(earlier)
     }
     assert told == HANDLER_ALIASES
+
+
+def test_every_other_name_of_a_parameter_is_on_the_page() -> None:
+    """Each once: it is another name, or has no effect."""
+    rows = table(section("Their parameters have earlier names"), "| parameter | here |")
+    named = [name.partition(":")[0] for earlier, here in rows for name in codes(earlier) + codes(here)]
+    for name in {*SOURCE_PARAMETERS, *VALIDATION_PARAMETERS, *UNUSED_PARAMETERS, "raster_type"}:
+        assert name in named, name
+    (unused,) = [earlier for earlier, here in rows if "without effect" in here]
+    assert set(codes(unused)) == UNUSED_PARAMETERS
+
+
+def test_every_login_of_an_identity_is_on_the_page() -> None:
+    told = {name for name in codes(row("`USE_MANAGED_IDENTITY` without")) if name.startswith("graticule-")}
+    made = set()
+    for mode in set(RunMode) - {RunMode.UP}:
+        for audience in Audience:
+            values: dict[str, Any] = {
+                "run_mode": mode,
+                "serve_audience": audience,
+                "use_managed_identity": True,
+                "postgres_host": "db",
+            }
+            address = Settings(**values).external_database
+            assert address is not None
+            made.add(address.parts()["user"])
+    assert told == made
 
 
 def test_priorities_are_converted_as_the_page_says() -> None:
