@@ -146,6 +146,13 @@ def _broker_variable(settings: Mapping[str, Any]) -> str | None:
     return next((name.upper() for name in names if settings.get(name)), None)
 
 
+def _account_variable(settings: Mapping[str, Any]) -> str | None:
+    """Return the variable that names accounts of Azure Blob Storage, or None."""
+    if settings.get("azure_storage_account_name"):
+        return "AZURE_STORAGE_ACCOUNT_NAME"
+    return "GRATICULE_AZURE_STORAGE_ACCOUNTS" if settings.get("azure_storage_accounts") else None
+
+
 ALL_ADDRESSES = "with all addresses anyone could choose the one that is counted; name those of your proxies"
 
 
@@ -380,8 +387,6 @@ class Settings(BaseSettings):
         "", description="Folders outside of the storage, separated like PATH's, from which sources may be read."
     )
 
-    storage: StorageKind = Field(StorageKind.LOCAL, description="Where containers are: folders, or Azure Blob.")
-
     # The transport of tasks, and of jobs that are asked for by message
     service_bus_fqdn: str | None = Field(
         None,
@@ -411,6 +416,11 @@ class Settings(BaseSettings):
     )
     azure_storage_accounts: Annotated[dict[str, str], NoDecode] = Field(
         default_factory=dict, description="Containers that have an account of their own: `bronze=name,external=other`."
+    )
+    storage: StorageKind = Field(
+        None,
+        validate_default=True,
+        description="Where containers are: folders, or Azure Blob; by default the accounts that are named.",
     )
     azure_storage_endpoint: AccountTemplate = Field(
         "https://{account}.blob.core.windows.net",
@@ -468,6 +478,13 @@ class Settings(BaseSettings):
         if value is not None:
             return value
         return Transport.SERVICEBUS if _broker_variable(info.data) else Transport.POSTGRES
+
+    @field_validator("storage", mode="before")
+    @classmethod
+    def _follows_the_account(cls, value: Any, info: ValidationInfo) -> Any:
+        if value is not None:
+            return value
+        return StorageKind.AZURE if _account_variable(info.data) else StorageKind.LOCAL
 
     @field_validator("dag_callback_url")
     @classmethod
@@ -544,11 +561,14 @@ class Settings(BaseSettings):
             )
         elif broker and self.transport is Transport.POSTGRES:
             found.append(f"{broker} has no effect: GRATICULE_TRANSPORT=postgres keeps tasks in PostgreSQL.")
-        if self.azure_storage_account_name and self.storage is StorageKind.LOCAL:
+        account = _account_variable(dict(self))
+        if account and "storage" not in self.model_fields_set:
             found.append(
-                "AZURE_STORAGE_ACCOUNT_NAME has no effect: files are kept in folders. "
-                "To keep them in that account, set GRATICULE_STORAGE=azure for all processes."
+                f"Files are kept in Azure Blob Storage because {account} names an account. Name it for all processes, "
+                "the orchestrator too. To keep files in folders, set GRATICULE_STORAGE=local."
             )
+        elif account and self.storage is StorageKind.LOCAL:
+            found.append(f"{account} has no effect: GRATICULE_STORAGE=local keeps files in folders.")
         return [*found, *filter(None, (self._login_note(), self._worker_note()))]
 
     def _login_note(self) -> str | None:

@@ -262,9 +262,10 @@ def environment(name: str) -> dict[str, str]:
                 "worker_queue": "container-tasks",
                 "dag_callback_url": "https://family-master.azurewebsites.net/",
                 "azure_storage_account_name": "familygeo",
+                "storage": "azure",
                 "transport": "postgres",
             },
-            ["GRATICULE_STORAGE=azure"],
+            ["AZURE_STORAGE_ACCOUNT_NAME names an account", "the orchestrator too"],
         ),
         (
             "queues",

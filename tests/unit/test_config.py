@@ -16,7 +16,7 @@ from psycopg.conninfo import conninfo_to_dict
 from pydantic import ValidationError
 from tests.examples import examples
 
-from graticule.config import RunMode, Settings, Transport
+from graticule.config import RunMode, Settings, StorageKind, Transport
 from graticule.core.errors import ConfigurationError
 from graticule.core.log_format import LogFormat
 from graticule.core.token_login import TOKEN_FOR_PASSWORD
@@ -475,12 +475,24 @@ def test_a_namespace_of_service_bus_selects_the_transport(
     assert bool(chosen.notes()) is bool(note)
 
 
-def test_an_account_that_no_storage_uses_is_noted() -> None:
-    with environment(AZURE_STORAGE_ACCOUNT_NAME="account"):
-        (note,) = Settings().notes()
-        assert "GRATICULE_STORAGE=azure" in note
-    with environment(AZURE_STORAGE_ACCOUNT_NAME="account", GRATICULE_STORAGE="azure"):
-        assert Settings().notes() == []
+@pytest.mark.parametrize(
+    ("variables", "storage", "note"),
+    [
+        ({}, StorageKind.LOCAL, None),
+        ({"AZURE_STORAGE_ACCOUNT_NAME": "a"}, StorageKind.AZURE, "because AZURE_STORAGE_ACCOUNT_NAME names"),
+        ({"GRATICULE_AZURE_STORAGE_ACCOUNTS": "silver=a"}, StorageKind.AZURE, "_STORAGE_ACCOUNTS names"),
+        ({"AZURE_STORAGE_ACCOUNT_NAME": "a", "GRATICULE_STORAGE": "local"}, StorageKind.LOCAL, "has no effect"),
+        ({"AZURE_STORAGE_ACCOUNT_NAME": "a", "GRATICULE_STORAGE": "azure"}, StorageKind.AZURE, None),
+    ],
+)
+def test_an_account_of_azure_selects_the_storage(
+    variables: dict[str, str], storage: StorageKind, note: str | None
+) -> None:
+    with environment(**variables):
+        chosen = Settings()
+    assert chosen.storage is storage
+    assert (note or "") in "".join(chosen.notes())
+    assert bool(chosen.notes()) is bool(note)
 
 
 @pytest.mark.parametrize(

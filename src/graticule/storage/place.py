@@ -53,7 +53,8 @@ class StoragePlace(BaseModel):
             from graticule.storage.azure import AzureStorage  # noqa: PLC0415 - the extra is not always installed
         except ImportError:
             raise ConfigurationError(
-                "The storage is Azure's, and the packages for it are not installed.", hint="Install graticule[azure]."
+                "The storage is Azure's, and the packages for it are not installed.",
+                hint="Install graticule[azure], or set GRATICULE_STORAGE=local to keep files in folders.",
             ) from None
         return AzureStorage(self.azure, self.options, lent)
 
