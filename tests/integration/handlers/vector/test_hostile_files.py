@@ -19,6 +19,7 @@ from tests.integration.handlers.vector.vector_chain import FILE, SQUARES, Chain,
 from tests.integration.handlers.vector.written import is_misread
 
 from graticule.core.errors import InvalidInput
+from graticule.handlers.findings import Rejected
 from graticule.handlers.registry import handlers
 from graticule.handlers.vector.described import Opening
 from graticule.handlers.vector.sources import geopackage, ogr, ogr_reading, reading
@@ -76,6 +77,13 @@ def test_a_link_that_is_overlooked_leads_nowhere(desk: Desk, host: Host) -> None
     desk.put(JSON, collection(crs=link(host.address)).encode())
     with ogr.closed_network():
         ogr_reading.declared(str(desk.folder / JSON), opened.kind, None)
+    assert host.visits == []
+
+
+@pytest.mark.parametrize("before", ["", "/vsicurl/", "bronze/", "bronze//vsicurl/"])
+def test_an_address_is_no_source(desk: Desk, host: Host, before: str) -> None:
+    with pytest.raises((InvalidInput, Rejected)):
+        desk.open(f"{before}{host.address}")
     assert host.visits == []
 
 

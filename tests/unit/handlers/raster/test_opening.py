@@ -144,6 +144,43 @@ def test_no_more_is_read_of_an_answer_than_was_asked_for() -> None:
         assert file.state().size == 100
 
 
+class _Redirecting(BaseHTTPRequestHandler):
+    """Gives us what we look at first, and redirects GDAL."""
+
+    source: ClassVar[Path]
+    elsewhere: ClassVar[str]
+
+    def do_HEAD(self) -> None:
+        self.send_response(302)
+        self.send_header("Location", self.elsewhere)
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        if "GDAL" in self.headers["User-Agent"]:
+            return self.do_HEAD()
+        data = self.source.read_bytes()
+        first, _, last = self.headers["Range"].removeprefix("bytes=").partition("-")
+        self.send_response(206)
+        self.send_header("Content-Range", f"bytes {first}-{last}/{len(data)}")
+        self.end_headers()
+        self.wfile.write(data[int(first) : int(last) + 1])
+        return None
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        pass
+
+
+def test_gdal_is_redirected_by_a_host_that_answers_us_otherwise(tmp_path: Path) -> None:
+    """As the page on security admits; once GDAL can be kept from it, that is to be said there."""
+    file = write(tmp_path / "a.tif")
+    with served(file) as elsewhere, ThreadingHTTPServer(("127.0.0.1", 0), _Redirecting) as server:
+        _Redirecting.source, _Redirecting.elsewhere = file, elsewhere.name.removeprefix("/vsicurl/")
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        with gdal_environment(16), open_raster(f"/vsicurl/http://127.0.0.1:{server.server_port}/a.tif") as dataset:
+            assert dataset.driver == "GTiff"
+        server.shutdown()
+
+
 def test_a_redirect_is_not_followed() -> None:
     with answering() as (address, asked):
         with pytest.raises(Unavailable, match="status 302"):
