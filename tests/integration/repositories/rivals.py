@@ -174,7 +174,7 @@ API_MOVES: Final[dict[str, Move]] = {
     "submit": _one("add_jobs", _add_job),
     "send": _one("send_message", lambda s: s.messages.send(rows.message(MESSAGE, priority=len(s.name)))),
     "ask to cancel": _one("request_cancel", lambda s: s.ownership.request_cancel(JOB, s.name, LATER)),
-    "take failed": _one("take_failed", lambda s: s.ownership.take_failed(JOB, OwnerId(s.name), LATER)),
+    "take failed": _one("take_ended", lambda s: s.ownership.take_ended(JOB, OwnerId(s.name), LATER)),
 }
 
 # What an orchestrator does with messages and among the others
@@ -287,9 +287,9 @@ def _changed(query: str, method: str, *given: object, **row: Any) -> Statement:
     return Statement(query, change)
 
 
-async def _take_failed(session: Session) -> object:
+async def _take_ended(session: Session) -> object:
     session.owner_id = OwnerId(session.name)
-    if not await session.ownership.take_failed(JOB, session.owner_id, LATER):
+    if not await session.ownership.take_ended(JOB, session.owner_id, LATER):
         raise StaleVersion("The job is not failed.")
     return None
 
@@ -336,10 +336,18 @@ STEP_MOVES: Final[dict[str, Move]] = {
     ),
     "resume": Move(
         (
-            Statement("take_failed", _take_failed),
+            Statement("take_ended", _take_ended),
             READ,
             HOLD,
             FORGET,
+            _written("job_resumed", jobs=_job_becomes("failed", "running")),
+        )
+    ),
+    "start over": Move(
+        (
+            Statement("take_ended", _take_ended),
+            Statement("remove_nodes", lambda s: s.ownership.remove_nodes(JOB)),
+            READ,
             _written("job_resumed", jobs=_job_becomes("failed", "running")),
         )
     ),

@@ -45,7 +45,7 @@ async def test_every_change_of_hands_raises_the_term(with_job: Connection) -> No
     assert await take(with_job, THIRD, dead=()) == {JOB: False}
     assert await owner_and_term(with_job) == (THIRD, 4)
     await with_job.execute("UPDATE dagapp.dag_jobs SET status = 'failed', ended_at = now(), error_message = 'e'")
-    assert await ownership.take_failed(JOB, OWNER, LATER)
+    assert await ownership.take_ended(JOB, OWNER, LATER)
     assert await owner_and_term(with_job) == (OWNER, 5)
 
 
@@ -103,7 +103,7 @@ async def test_a_handover_gives_up_the_active_jobs_of_one_instance_alone(with_jo
 async def test_only_a_failed_job_is_taken_in_order_to_be_resumed(with_job: Connection, status: str) -> None:
     ended = {"ended_at": NOW} if status in {"completed", "cancelled"} else {}
     job = await JobRepository(with_job).insert(rows.job("j", status=status, owner_id=OWNER, owner_epoch=1, **ended))
-    assert not await OwnershipRepository(with_job).take_failed(JobId("j"), OTHER, LATER)
+    assert not await OwnershipRepository(with_job).take_ended(JobId("j"), OTHER, LATER)
     assert await JobRepository(with_job).get(job_id="j") == job
 
 

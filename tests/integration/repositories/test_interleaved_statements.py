@@ -485,6 +485,7 @@ PAIRS: Final[list[Pair]] = [
             take late     | moved   | failed of second #2
             take orphans  | nothing | failed of owner #1
             resume        | done    | running of second #2 + job_resumed
+            start over    | done    | running of second #2 + job_resumed
             note          | done    | failed of owner #1 + result_ignored + noted
             ask to cancel | nothing | failed of owner #1
         """,
@@ -498,6 +499,10 @@ PAIRS: Final[list[Pair]] = [
             resume      | take orphans  | skips | nothing | running of first #2 + job_resumed
             resume      | note          | waits | stale   | running of first #2 + job_resumed
             resume      | ask to cancel | skips | nothing | running of first #2 + job_resumed
+            start over  | start over    | waits | stale   | running of first #2 + job_resumed
+            start over  | resume        | waits | stale   | running of first #2 + job_resumed
+            start over  | note          | waits | stale   | running of first #2 + job_resumed
+            resume      | start over    | waits | stale   | running of first #2 + job_resumed
             take late   | take late     | skips | nothing | failed of first #2
             take late   | take failed   | waits | moved   | failed of second #3
             take late   | resume        | waits | done    | running of second #3 + job_resumed

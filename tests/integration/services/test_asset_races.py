@@ -37,7 +37,7 @@ async def asset_row_held(desk: Desk, asset_id: str) -> AsyncIterator[None]:
 async def resuming(desk: Desk, job_id: JobId) -> AsyncIterator[None]:
     """Resume a failed job, in a transaction that is still open."""
     async with desk.pool.connection() as connection, connection.transaction():
-        assert await OwnershipRepository(connection).take_failed(job_id, desk.bench.owner_id, desk.pool.now())
+        assert await OwnershipRepository(connection).take_ended(job_id, desk.bench.owner_id, desk.pool.now())
         await desk.bench.steps.advance_within(connection, {job_id: Wake(resumed=Resumed(None, "otto"))})
         yield
 
