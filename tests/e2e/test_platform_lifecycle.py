@@ -508,6 +508,7 @@ def _second_version_is_revoked(story: Story) -> None:
     version = {
         "approval_state": "rejected",
         "approved_revision": None,
+        "approved_by": None,
         "reviewed_at": A_MOMENT,
         "rejection_reason": "Wrong place.",
         "revoked_at": A_MOMENT,
