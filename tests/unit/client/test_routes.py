@@ -195,7 +195,7 @@ def test_the_items_of_a_list_are_read_as_what_the_route_says(name: str) -> None:
 
 
 def _shown(model: type[BaseModel]) -> list[str]:
-    return [name for name, field in model.model_fields.items() if not field.exclude]
+    return [*(name for name, field in model.model_fields.items() if not field.exclude), *model.model_computed_fields]
 
 
 def test_every_call_may_be_repeated_only_if_that_does_no_harm() -> None:

@@ -409,6 +409,16 @@ def test_the_command_names_each_fault_in_one_line(raster: Site, publishing_datab
     ]
 
 
+def test_command_names_outputs_without_a_recorded_hash(raster: Site, publishing_database: TestDatabase) -> None:
+    raster.set(external_item_hash=None)
+    found = verify(raster, publishing_database)
+    assert (found.code, found.out) == (0, ""), found.err
+    told = " ".join(found.err.split())
+    item = f"{raster.publisher.public}/{raster.made['stac_item_id']}"
+    assert f"no hash recorded for the item {item}; only its existence was checked." in told
+    assert "Reprocessing records one where an earlier release made the output." in told
+
+
 def test_the_command_says_when_it_could_not_run(raster: Site, publishing_database: TestDatabase) -> None:
     raster.publisher.asset_id = "0" * 32
     missing = verify(raster, publishing_database)
