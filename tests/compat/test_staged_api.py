@@ -213,6 +213,44 @@ async def test_two_jobs_of_one_source_share_no_folder(api: RunningApi, worker: E
     assert all(blob.startswith("silver/direct/") for blob in mosaics)
 
 
+async def test_a_job_that_was_cancelled_runs_when_it_is_submitted_again(api: RunningApi, worker: EarlierWorker) -> None:
+    worker.desk.source("rgb", width=600, height=300)
+    job_id = JobId((await submit(api))["job_id"])
+    answer = await api.client.post(f"/api/v1/jobs/{job_id}/cancel")
+    assert answer.status_code == 200, answer.text
+    assert (await submit(api, status=200))["status"] == "cancelled"
+    again = await api.client.post(SUBMIT, json=BODY, params={"resubmit": "true"})
+    assert (again.status_code, again.json()["job_id"], again.json()["status"]) == (200, job_id, "processing")
+    await worker.finish(job_id)
+    status = await api.get(f"/api/jobs/status/{job_id}")
+    assert (status["status"], status["result_data"]["stage_4"]["total_cogs"]) == ("COMPLETED", 2)
+
+
+DECLARED = """job_type: declared
+inputs: {number: {type: integer, required: true}}
+stages:
+  - {stage_number: 1, stage_name: only, task_type: echo, params: {number: "{{ inputs.wrong }}"}}
+"""
+
+
+async def test_a_corrected_declaration_is_what_a_failed_job_runs(api: RunningApi, worker: EarlierWorker) -> None:
+    async def load(text: str) -> None:
+        (api.home / "workflows" / "declared.yaml").write_text(text)
+        assert (await api.client.post("/api/v1/workflows/reload")).status_code == 200
+
+    await load(DECLARED.replace("inputs.wrong", "inputs.number + []"))
+    address, body = "/api/jobs/submit/declared", {"number": 41}
+    first = (await api.client.post(address, json=body)).json()
+    assert (await api.get(f"/api/jobs/status/{first['job_id']}"))["status"] == "FAILED"
+    await load(DECLARED.replace("inputs.wrong", "inputs.number + 1"))
+    left = (await api.client.post(address, json=body)).json()
+    assert (left["job_id"], left["status"]) == (first["job_id"], "failed")
+    again = await api.client.post(address, json=body, params={"resubmit": "true"})
+    assert (again.status_code, again.json()["job_id"], again.json()["status"]) == (200, first["job_id"], "processing")
+    job = await worker.finish(JobId(first["job_id"]))
+    assert (job["status"], job["result"]) == ("completed", {"echoed_params": {"number": 42}})
+
+
 async def test_a_job_that_failed_says_why(api: RunningApi) -> None:
     job_id = JobId((await submit(api))["job_id"])
     task = await api.task(job_id, "validate")

@@ -84,7 +84,9 @@ def test_resubmit_is_asked_for_only_when_it_is_wanted(home: Path) -> None:
     assert dict(api.asked[-1].url.params) == {}
 
 
-@pytest.mark.parametrize(("status", "told"), [("failed", True), ("running", False), ("completed", False)])
+@pytest.mark.parametrize(
+    ("status", "told"), [("failed", True), ("cancelled", True), ("running", False), ("completed", False)]
+)
 def test_a_failed_job_that_was_there_is_told_with_the_way_to_let_it_go_on(home: Path, status: str, told: bool) -> None:
     api = FakeApi({"POST /api/v1/jobs": httpx.Response(200, json=job(status))})
     assert ("--resubmit" in graticule(home, api, "submit", "demo", "--key", "k1").err) is told
