@@ -29,3 +29,4 @@ def text_like(pattern: str) -> Alike:
 
 A_MOMENT = Alike("a moment", lambda value: isinstance(value, datetime) and value.tzinfo is not None)
 A_MOMENT_OR_NONE = Alike("a moment, or None", lambda value: value is None or value == A_MOMENT)
+A_SIZE = Alike("a size in bytes", lambda value: isinstance(value, int) and value >= 0)

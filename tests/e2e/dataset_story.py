@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
-from tests.e2e.alike import A_MOMENT, text_like
+from tests.e2e.alike import A_MOMENT, A_SIZE, text_like
 from tests.e2e.asset_rows import AssetRows
 from tests.e2e.running_platform import CLIENTS, SERVE_URL, HttpCaller, RunningPlatform
 
@@ -283,6 +283,11 @@ def job(name: str, workflow: str, ordinal: int, actor: str, **more: Any) -> dict
         "error_message": None,
         **more,
     }
+
+
+def submitted(event: str, ordinal: int, label: str, request: str, revision: int = 1) -> tuple[Any, ...]:
+    data = {"version_label": label, "revision": revision, "request_id": request, "source_bytes": A_SIZE}
+    return f"asset_version_{event}", ordinal, PARTNER, data
 
 
 def processing(end: str, ordinal: int, request: str, revision: int = 1, **more: Any) -> tuple[Any, ...]:

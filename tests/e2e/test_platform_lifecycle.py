@@ -32,6 +32,7 @@ from tests.e2e.dataset_story import (
     new_version,
     processing,
     status_told,
+    submitted,
     translated,
     urls,
 )
@@ -162,7 +163,7 @@ def _first_version_is_sent(story: Story) -> None:
         "jobs": {"process 1": job("process 1", "raster_ingest", 0, PARTNER, status="running")},
         "events": [
             ("asset_created", None, PARTNER, {"platform_refs": REFS}),
-            ("asset_version_added", 0, PARTNER, {"version_label": "V1", "revision": 1, "request_id": "request 1"}),
+            submitted("added", 0, "V1", "request 1"),
             processing("started", 0, "request 1"),
         ],
     }
@@ -248,7 +249,7 @@ def _second_version_is_rejected(story: Story) -> None:
         "requests": {"request 2": new_request(story, "request 2", sent, version_ordinal=1, status="completed")},
         "jobs": {"process 2": job("process 2", "raster_ingest", 1, PARTNER)},
         "events": [
-            ("asset_version_added", 1, PARTNER, {"version_label": "V2", "revision": 1, "request_id": "request 2"}),
+            submitted("added", 1, "V2", "request 2"),
             processing("started", 1, "request 2"),
             processing("completed", 1, "request 2"),
         ],
@@ -329,10 +330,7 @@ def _second_version_is_overwritten(story: Story) -> None:
         },
         "jobs": {"process 3": job("process 3", "raster_ingest", 1, PARTNER)},
         "events": [
-            (
-                *("asset_version_overwritten", 1, PARTNER),
-                {"version_label": "V2", "revision": 2, "request_id": "request 3"},
-            ),
+            submitted("overwritten", 1, "V2", "request 3", 2),
             processing("started", 1, "request 3", revision=2),
             processing("completed", 1, "request 3", revision=2),
         ],
@@ -624,7 +622,7 @@ def _asset_is_revived_and_fails(story: Story) -> None:
         },
         "events": [
             ("asset_revived", None, PARTNER, {}),
-            ("asset_version_added", 2, PARTNER, {"version_label": "V1", "revision": 1, "request_id": "request 4"}),
+            submitted("added", 2, "V1", "request 4"),
             processing("started", 2, "request 4"),
             processing("failed", 2, "request 4", error=error, reason=error),
         ],
@@ -673,7 +671,7 @@ def _failed_version_is_retried(story: Story) -> None:
         },
         "jobs": {"process 5": job("process 5", "raster_ingest", 2, PARTNER)},
         "events": [
-            ("asset_version_retried", 2, PARTNER, {"version_label": "V1", "revision": 1, "request_id": "request 4"}),
+            submitted("retried", 2, "V1", "request 4"),
             processing("started", 2, "request 4"),
             processing("completed", 2, "request 4"),
         ],

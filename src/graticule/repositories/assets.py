@@ -1,6 +1,7 @@
 """Assets, their versions, and the revisions that were superseded."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -16,6 +17,14 @@ from graticule.repositories.queries import load_queries
 
 QUERIES = load_queries("assets.sql")
 NOTE_EXPORT = QUERIES["note_export"]  # run by the step that ends the job
+
+
+@dataclass(frozen=True, slots=True)
+class PastJob:
+    """How long a job took, and for how large a file, where that is known."""
+
+    seconds: float
+    source_bytes: int | None = None
 
 
 class AssetRepository(Repository[GeospatialAsset]):
@@ -77,11 +86,11 @@ class AssetRepository(Repository[GeospatialAsset]):
         row = await self._fetch_one(statement, {"job_id": job_id}, "read what became of a job's asset")
         return None if row is None else row["reason"]
 
-    async def typical_seconds(self, workflow_id: WorkflowId) -> float | None:
-        """Tell how long a job of this workflow usually takes; None when none has completed lately."""
-        statement = sql.SQL(QUERIES["typical_seconds"])
-        row = await self._fetch_one(statement, {"workflow_id": workflow_id}, "read the history of a workflow")
-        return None if row is None or row["seconds"] is None else float(row["seconds"])
+    async def past_jobs(self, workflow_id: WorkflowId) -> list[PastJob]:
+        """Return the jobs of this workflow that completed lately."""
+        with domain_errors("read the history of a workflow"):
+            found = await self._connection.execute(QUERIES["past_jobs"], {"workflow_id": workflow_id})
+            return [PastJob(row["seconds"], row["source_bytes"]) for row in await found.fetchall()]
 
 
 class AssetVersionRepository(Repository[AssetVersion]):

@@ -213,14 +213,14 @@ LEFT JOIN LATERAL (
 ) AS unresolved ON true
 WHERE job.job_id = %(job_id)s;
 
--- name: typical_seconds
--- How long the last jobs of a workflow took, from submission to end: the middle one of them. Of a burst that has just
--- come, none has ended: so more are looked at than count.
-SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM ended_at - created_at)) AS seconds
+-- name: past_jobs
+-- How long the last jobs of a workflow took, from submission to end, and for how large a file, where the event of its
+-- submission says so. Of a burst that has just come, none has ended: so more are looked at than count.
+SELECT extract(epoch FROM ended_at - created_at)::float8 AS seconds, submitted.source_bytes
 FROM (
-    SELECT created_at, ended_at
+    SELECT asset_id, version_ordinal, correlation_id, created_at, ended_at
     FROM (
-        SELECT status, created_at, ended_at FROM dagapp.dag_jobs
+        SELECT asset_id, version_ordinal, correlation_id, status, created_at, ended_at FROM dagapp.dag_jobs
         WHERE workflow_id = %(workflow_id)s
         ORDER BY created_at DESC, job_id DESC
         LIMIT 2000
@@ -228,7 +228,16 @@ FROM (
     WHERE status = 'completed'
     ORDER BY created_at DESC
     LIMIT 200
-) AS counted;
+) AS counted
+LEFT JOIN LATERAL (
+    SELECT (event.data ->> 'source_bytes')::bigint AS source_bytes
+    FROM dagapp.dag_job_events AS event
+    WHERE event.asset_id = counted.asset_id AND event.version_ordinal = counted.version_ordinal
+      AND event.created_at BETWEEN counted.created_at - interval '1 hour' AND counted.created_at + interval '1 hour'
+      AND event.data ->> 'request_id' = counted.correlation_id AND event.data ? 'source_bytes'
+    ORDER BY event.event_id DESC
+    LIMIT 1
+) AS submitted ON true;
 
 -- name: note_export
 -- What the external copies of a version are after a job that made or removed them. Without an ordinal it is about all

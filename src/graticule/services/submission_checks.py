@@ -35,13 +35,15 @@ class SubmissionChecks:
         self._source_seconds = source_seconds
         self._known_crs: set[str] = set()
 
-    async def check(self, platform: Platform, asked: PlatformSubmission, graph: Graph) -> None:
-        """Refuse options that cannot be used, and a file that is not there; 503 when the storage does not say."""
+    async def check(self, platform: Platform, asked: PlatformSubmission, graph: Graph) -> int | None:
+        """Refuse options that cannot be used, and a file that is not there; 503 when the storage does not say.
+
+        Returns the size of the file, or None for a folder of files.
+        """
         check_options(graph, asked)
         await self._check_crs(asked)
         check_source_admitted(platform, asked)
-        if not await self._has_source(platform, f"{asked.container_name}/{asked.file_name}"):
-            raise missing_source(platform)
+        return await self._source_bytes(platform, f"{asked.container_name}/{asked.file_name}")
 
     def check_form(self, asked: PlatformSubmission) -> None:
         """Refuse a file that can be no partner's."""
@@ -69,13 +71,13 @@ class SubmissionChecks:
             self._known_crs.add(code)
         return True
 
-    async def _has_source(self, platform: Platform, path: str) -> bool:
+    async def _source_bytes(self, platform: Platform, path: str) -> int | None:
         storage = self._storage.limited_to(platform.source_containers)
         try:
             async with asyncio.timeout(self._source_seconds):
-                return await _is_there(storage, path)
+                return await _bytes_at(storage, path)
         except (NotFound, InvalidInput):  # a link out of the sources is as good as no file
-            return False
+            raise missing_source(platform) from None
         except TimeoutError:
             raise Unavailable(
                 f"The storage has not said within {self._source_seconds:g} s whether the file is there.",
@@ -100,14 +102,11 @@ def missing_source(platform: Platform) -> SourceNotFound:
     )
 
 
-async def _is_there(storage: Storage, path: str) -> bool:
+async def _bytes_at(storage: Storage, path: str) -> int | None:
     try:
-        await storage.stat(path)
+        return (await storage.stat(path)).size
     except NotFound:
-        if not path.endswith(_FOLDERS):
-            raise
-    else:
-        return True
-    async for _ in storage.list(path):
-        return True
-    return False
+        if path.endswith(_FOLDERS):
+            async for _ in storage.list(path):
+                return None
+        raise

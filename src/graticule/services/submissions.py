@@ -18,12 +18,13 @@ from graticule.core.partner_fields import split_refs
 from graticule.core.permissions import Caller, Deed
 from graticule.core.refusals import Refusal
 from graticule.core.states import ApprovalState, ClearanceState, ProcessingState
-from graticule.repositories.assets import AssetRepository, AssetRevisionRepository, AssetVersionRepository
+from graticule.repositories.assets import AssetRepository, AssetRevisionRepository, AssetVersionRepository, PastJob
 from graticule.repositories.database import Connection, Database
 from graticule.repositories.platforms import PlatformRepository
 from graticule.repositories.requests import RequestRepository
 from graticule.repositories.steps import AssetWork
 from graticule.services.asset_changes import UNDER_WAY, AssetUnderChange, changing, loaded
+from graticule.services.estimates import typical_seconds
 from graticule.services.jobs import JobService, PreparedJob, Submission
 from graticule.services.submission_checks import SubmissionChecks, check_source_admitted
 from graticule.services.workflow_choice import ingest_inputs, ingest_workflow
@@ -47,6 +48,7 @@ class _Order:
 
     request: PlatformRequest
     prepared: PreparedJob
+    source_bytes: int | None
 
 
 class SubmissionService:
@@ -57,14 +59,14 @@ class SubmissionService:
         self._jobs = jobs
         self._workflows = workflows
         self._checks = checks
-        self._paces: dict[WorkflowId, tuple[datetime, float]] = {}  # how long each takes, and as of when
+        self._paces: dict[WorkflowId, tuple[datetime, list[PastJob]]] = {}  # how long each takes, and as of when
 
     async def submit(
         self, asked: PlatformSubmission, caller: Caller, idempotency_key: str | None = None
     ) -> SubmissionReceipt:
         """Make a new version, or with `overwrite` a new revision of one; the same key gives the same receipt again."""
         self._checks.check_form(asked)
-        await self._check_new(asked, caller, idempotency_key)
+        source_bytes = await self._check_new(asked, caller, idempotency_key)
         async with self._database.transaction(Commit.SUBMIT_VERSION) as connection:
             platform = await self._platform(connection, asked.platform_id, caller)
             identity, _ = split_refs(platform, asked.platform_refs)
@@ -78,11 +80,11 @@ class SubmissionService:
             _require_active(platform)
             check_source_admitted(platform, asked)
             change = await self._asset(connection, asset_id, asked, caller)
-            return await self._add(change, asked, idempotency_key)
+            return await self._add(change, asked, source_bytes, idempotency_key)
 
     async def retry(self, asset_id: AssetId, asked: Retrial, caller: Caller) -> SubmissionReceipt:
         """Process a version again that failed: the same request, with a new job."""
-        await self._check_again(asset_id, asked, caller)
+        source_bytes = await self._check_again(asset_id, asked, caller)
         async with changing(self._database, asset_id, caller, asked.expected_version, Commit.SUBMIT_VERSION) as change:
             change.require_live()
             failed = [version for version in change.live if version.processing_state is ProcessingState.FAILED]
@@ -96,7 +98,7 @@ class SubmissionService:
                 )
             _require_order(change, version)
             now, request = self._database.now(), await _last_request(change, version)
-            order = self._order(change, request)
+            order = self._order(change, request, source_bytes)
             eta = await self._eta(change.connection, order, now)
             change.written(await AssetVersionRepository(change.connection).retry(version, eta, now))
             await RequestRepository(change.connection).retry(request.request_id, order.prepared.job_id, now)
@@ -105,41 +107,40 @@ class SubmissionService:
 
     async def reprocess(self, asset_id: AssetId, asked: Reprocessing, caller: Caller) -> SubmissionReceipt:
         """Process the same source again, as a new revision; an approval lasts if the content turns out the same."""
-        await self._check_again(asset_id, asked, caller)
+        source_bytes = await self._check_again(asset_id, asked, caller)
         async with changing(self._database, asset_id, caller, asked.expected_version, Commit.SUBMIT_VERSION) as change:
             change.require_live()
             version = change.chosen(asked.version_ordinal, change.live)
             _require_order(change, version)
-            source = await _last_request(change, version)
-            return await self._revise(
-                change, version, _submission_of(source), EventType.ASSET_VERSION_REPROCESSED, reason=asked.reason
-            )
+            source, event = await _last_request(change, version), EventType.ASSET_VERSION_REPROCESSED
+            return await self._revise(change, version, _submission_of(source), event, source_bytes, reason=asked.reason)
 
-    async def _check_new(self, asked: PlatformSubmission, caller: Caller, idempotency_key: str | None) -> None:
-        """Check what is new, in no transaction: the storage may be slow."""
+    async def _check_new(self, asked: PlatformSubmission, caller: Caller, idempotency_key: str | None) -> int | None:
+        """Check what is new, in no transaction: the storage may be slow. Returns the size of the file, if known."""
         async with self._database.connection() as connection:
             platform = await self._platform(connection, asked.platform_id, caller)
             split_refs(platform, asked.platform_refs)
             if idempotency_key is not None and await RequestRepository(connection).find_by_idempotency_key(
                 PlatformId(platform.platform_id), idempotency_key
             ):
-                return  # it gets the receipt of the first, whatever has become of the file
+                return None  # it gets the receipt of the first, whatever has become of the file
         _require_active(platform)
-        await self._checks.check(platform, asked, self._workflows.library.get(ingest_workflow(asked)))
+        return await self._checks.check(platform, asked, self._workflows.library.get(ingest_workflow(asked)))
 
-    async def _check_again(self, asset_id: AssetId, asked: Retrial | Reprocessing, caller: Caller) -> None:
+    async def _check_again(self, asset_id: AssetId, asked: Retrial | Reprocessing, caller: Caller) -> int | None:
         """Check the source of a version that is to be processed again; whether it may be is decided afterwards."""
         async with self._database.connection() as connection:
             asset = await AssetRepository(connection).find(asset_id=asset_id)
             versions = [] if asset is None else await AssetVersionRepository(connection).of_asset(asset_id)
             version = _meant(versions, asked)
             if asset is None or version is None or not caller.sees(asset.platform_id):
-                return
+                return None
             platform = await self._platform(connection, asset.platform_id, caller)
             request = await RequestRepository(connection).find(request_id=version.last_request_id)
-        if request is not None:
-            source = _submission_of(request)
-            await self._checks.check(platform, source, self._workflows.library.get(ingest_workflow(source)))
+        if request is None:
+            return None
+        source = _submission_of(request)
+        return await self._checks.check(platform, source, self._workflows.library.get(ingest_workflow(source)))
 
     async def _platform(self, connection: Connection, platform_id: str, caller: Caller) -> Platform:
         found = await PlatformRepository(connection).kept(PlatformId(platform_id))
@@ -189,12 +190,16 @@ class SubmissionService:
         return change
 
     async def _add(
-        self, change: AssetUnderChange, asked: PlatformSubmission, idempotency_key: str | None
+        self,
+        change: AssetUnderChange,
+        asked: PlatformSubmission,
+        source_bytes: int | None,
+        idempotency_key: str | None,
     ) -> SubmissionReceipt:
         same = next((version for version in change.live if version.version_label == asked.version_label), None)
         if same is None:
             _require_order(change)
-            return await self._add_version(change, asked, idempotency_key)
+            return await self._add_version(change, asked, source_bytes, idempotency_key)
         if not asked.overwrite:
             change.refuse(
                 Refusal.VERSION_EXISTS,
@@ -202,15 +207,19 @@ class SubmissionService:
                 "A version that failed can also be retried as it is.",
             )
         _require_order(change, same)
-        return await self._revise(
-            change, same, asked, EventType.ASSET_VERSION_OVERWRITTEN, idempotency_key=idempotency_key
-        )
+        event = EventType.ASSET_VERSION_OVERWRITTEN
+        return await self._revise(change, same, asked, event, source_bytes, idempotency_key=idempotency_key)
 
     async def _add_version(
-        self, change: AssetUnderChange, asked: PlatformSubmission, idempotency_key: str | None
+        self,
+        change: AssetUnderChange,
+        asked: PlatformSubmission,
+        source_bytes: int | None,
+        idempotency_key: str | None,
     ) -> SubmissionReceipt:
         now, ordinal = self._database.now(), max(change.versions, default=-1) + 1
-        order = self._order(change, _request(change, asked, ordinal, 1, now, idempotency_key=idempotency_key))
+        request = _request(change, asked, ordinal, 1, now, idempotency_key=idempotency_key)
+        order = self._order(change, request, source_bytes)
         version = {
             "asset_id": change.asset.asset_id,
             "version_ordinal": ordinal,
@@ -233,6 +242,7 @@ class SubmissionService:
         version: AssetVersion,
         asked: PlatformSubmission,
         event: EventType,
+        source_bytes: int | None,
         *,
         reason: str | None = None,
         idempotency_key: str | None = None,
@@ -241,7 +251,7 @@ class SubmissionService:
         _require_rest(change, version)
         now, ordinal, revision = self._database.now(), version.version_ordinal, version.revision + 1
         request = _request(change, asked, ordinal, revision, now, reason=reason, idempotency_key=idempotency_key)
-        order = self._order(change, request)
+        order = self._order(change, request, source_bytes)
         await AssetRevisionRepository(change.connection).insert(_superseded(change.asset, version, now))
         change.written(
             await AssetVersionRepository(change.connection).begin_revision(
@@ -257,7 +267,7 @@ class SubmissionService:
         await self._start(change, order, event, now, reason=reason)
         return _receipt(order.request)
 
-    def _order(self, change: AssetUnderChange, request: PlatformRequest) -> _Order:
+    def _order(self, change: AssetUnderChange, request: PlatformRequest, source_bytes: int | None) -> _Order:
         """Prepare the job of a work order, which names it before it exists: all of it commits together."""
         asked = self._with_allowed_priority(_submission_of(request), change.caller)
         graph = self._workflows.library.get(ingest_workflow(asked))
@@ -271,18 +281,22 @@ class SubmissionService:
         )
         work = AssetWork(AssetId(request.asset_id), request.version_ordinal, JobPurpose.PROCESS)
         prepared = self._jobs.prepare(submission, work, actor=change.caller.name, platform_id=change.asset.platform_id)
-        return _Order(request.model_copy(update={"job_id": prepared.job_id}), prepared)
+        return _Order(request.model_copy(update={"job_id": prepared.job_id}), prepared, source_bytes)
 
     async def _eta(self, connection: Connection, order: _Order, now: datetime) -> datetime | None:
-        """Tell when it will probably be done, by how long the workflow took lately."""
+        """Tell when it will probably be done, by how long the workflow took lately for files of about this size."""
+        seconds = typical_seconds(await self._past_jobs(connection, order, now), order.source_bytes)
+        return None if seconds is None else now + timedelta(seconds=seconds)
+
+    async def _past_jobs(self, connection: Connection, order: _Order, now: datetime) -> list[PastJob]:
         workflow_id = WorkflowId(order.prepared.graph.workflow_id)
         known = self._paces.get(workflow_id)
         if known is not None and timedelta() <= now - known[0] < PACE_HOLDS:
-            return now + timedelta(seconds=known[1])
-        seconds = await AssetRepository(connection).typical_seconds(workflow_id)
-        if seconds is not None:
-            self._paces[workflow_id] = now, seconds
-        return None if seconds is None else now + timedelta(seconds=seconds)
+            return known[1]
+        found = await AssetRepository(connection).past_jobs(workflow_id)
+        if found:
+            self._paces[workflow_id] = now, found
+        return found
 
     async def _start(
         self, change: AssetUnderChange, order: _Order, event: EventType, now: datetime, **data: Any
@@ -295,6 +309,7 @@ class SubmissionService:
             "version_label": change.versions[request.version_ordinal].version_label,
             "revision": request.revision,
             "request_id": str(request.request_id),
+            "source_bytes": order.source_bytes,
         }
         await change.tell(event, now, request.version_ordinal, **told, **data)
         await self._jobs.add_within(change.connection, [order.prepared])

@@ -1,11 +1,12 @@
 """Work orders: retries, jobs that end late or are resumed, results that cannot be kept, keys, names, senders."""
 
 import asyncio
+import os
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.integration.services.desk import REFS, RITA, Desk, code_of, cog
+from tests.integration.services.desk import REFS, RITA, Desk, code_of, cog, submission
 
 from graticule.core.asset_names import asset_id_of
 from graticule.core.errors import AlreadyExists, InvalidInput, NotFound, Refused
@@ -256,6 +257,40 @@ async def test_the_estimate_is_the_middle_of_what_the_workflow_took_before(
     assert version.estimated_completion_at == version.created_at + timedelta(seconds=100)
     vector = await desk.submit("V1", platform_refs={**REFS, "resource_id": "roads"}, data_type="vector")
     assert (await desk.version(vector.asset_id)).estimated_completion_at is None
+
+
+async def test_the_estimate_is_that_of_files_of_about_the_same_size(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(submissions, "PACE_HOLDS", timedelta())
+    file = desk.sources / "bronze" / "ddh" / "sized.tif"
+    file.parent.mkdir(parents=True, exist_ok=True)
+
+    async def submitted(number: int, size: int) -> SubmissionReceipt:
+        file.touch()
+        os.truncate(file, size)
+        refs = {**REFS, "resource_id": f"r{number}"}
+        asked = submission("V1", platform_refs=refs, file_name="ddh/sized.tif")
+        return await desk.submissions.submit(asked, desk.caller)
+
+    async def estimate(number: int, size: int) -> float:
+        version = await desk.version((await submitted(number, size)).asset_id)
+        assert version.estimated_completion_at is not None
+        return (version.estimated_completion_at - version.created_at).total_seconds()
+
+    for number in range(9):
+        is_large = number >= 6
+        receipt = await submitted(number, 10**9 if is_large else 10**4)
+        await desk.process(receipt)
+        lasted = 1000 + number if is_large else 10 + number
+        await desk.execute(
+            "UPDATE dagapp.dag_jobs SET ended_at = created_at + make_interval(secs => %s) WHERE job_id = %s",
+            lasted,
+            receipt.job_id,
+        )
+    assert await estimate(20, 2 * 10**9) == 1007
+    assert await estimate(21, 5000) == 12.5
+    assert await estimate(22, 10**6) == 14  # none was about as large: the median of all
 
 
 async def test_a_burst_of_submissions_asks_once_how_long_the_workflow_takes(desk: Desk) -> None:
