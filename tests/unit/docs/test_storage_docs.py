@@ -1,5 +1,6 @@
 """The page on the storage tells what is there."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -53,6 +54,6 @@ def test_its_numbers_are_those_of_the_code() -> None:
 
 
 def test_its_settings_exist() -> None:
-    named = {word for each in codes(PAGE) for word in each.replace("<", " ").replace(">", " ").split()}
+    named = {word for each in codes(PAGE) for word in re.split(r"[\s<>=]+", each)}
     settings = {word.lower().removeprefix("graticule_") for word in named if word.startswith("GRATICULE_")}
     assert settings <= set(Settings.model_fields)
