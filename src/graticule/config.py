@@ -140,13 +140,13 @@ TilesTemplate = Annotated[str, Field(max_length=1024), AfterValidator(_tiles_tem
 ContainerName = Annotated[str, Field(pattern=r"^[A-Za-z0-9$][A-Za-z0-9_.-]{0,62}$")]
 
 
-def _broker_variable(settings: Mapping[str, Any]) -> str | None:
+def broker_variable(settings: Mapping[str, Any]) -> str | None:
     """Return the variable that names a namespace of Service Bus, or None."""
     names = ("service_bus_fqdn", "service_bus_namespace", "service_bus_connection_string")
     return next((name.upper() for name in names if settings.get(name)), None)
 
 
-def _account_variable(settings: Mapping[str, Any]) -> str | None:
+def account_variable(settings: Mapping[str, Any]) -> str | None:
     """Return the variable that names accounts of Azure Blob Storage, or None."""
     if settings.get("azure_storage_account_name"):
         return "AZURE_STORAGE_ACCOUNT_NAME"
@@ -477,14 +477,14 @@ class Settings(BaseSettings):
     def _follows_the_broker(cls, value: Any, info: ValidationInfo) -> Any:
         if value is not None:
             return value
-        return Transport.SERVICEBUS if _broker_variable(info.data) else Transport.POSTGRES
+        return Transport.SERVICEBUS if broker_variable(info.data) else Transport.POSTGRES
 
     @field_validator("storage", mode="before")
     @classmethod
     def _follows_the_account(cls, value: Any, info: ValidationInfo) -> Any:
         if value is not None:
             return value
-        return StorageKind.AZURE if _account_variable(info.data) else StorageKind.LOCAL
+        return StorageKind.AZURE if account_variable(info.data) else StorageKind.LOCAL
 
     @field_validator("dag_callback_url")
     @classmethod
@@ -550,55 +550,8 @@ class Settings(BaseSettings):
         """The managed identity that logs in to the database."""
         return self.db_admin_managed_identity_client_id or self.managed_identity_client_id
 
-    def notes(self) -> list[str]:
-        """What follows from the settings without being said in them."""
-        broker = _broker_variable(dict(self))
-        found = []
-        if broker and "transport" not in self.model_fields_set:
-            found.append(
-                f"Tasks travel by Service Bus because {broker} names a namespace. "
-                "To keep them in PostgreSQL, set GRATICULE_TRANSPORT=postgres."
-            )
-        elif broker and self.transport is Transport.POSTGRES:
-            found.append(f"{broker} has no effect: GRATICULE_TRANSPORT=postgres keeps tasks in PostgreSQL.")
-        account = _account_variable(dict(self))
-        if account and "storage" not in self.model_fields_set:
-            found.append(
-                f"Files are kept in Azure Blob Storage because {account} names an account. Name it for all processes, "
-                "the orchestrator too. To keep files in folders, set GRATICULE_STORAGE=local."
-            )
-        elif account and self.storage is StorageKind.LOCAL:
-            found.append(f"{account} has no effect: GRATICULE_STORAGE=local keeps files in folders.")
-        return [*found, *filter(None, (self._login_note(), self._worker_note()))]
-
-    def _login_note(self) -> str | None:
-        """Say as whom an identity logs in when nobody has said so."""
-        if not (self.use_managed_identity and self.postgres_host) or self.database_url or self.postgres_user:
-            return None
-        if login := self._identity_login():
-            return (
-                f"The login at the database is {login}, the one of the identity of this process in the documentation. "
-                "To log in as another one, set POSTGRES_USER."
-            )
-        return (
-            "USE_MANAGED_IDENTITY does not say as whom to log in to the database: "
-            "set POSTGRES_USER, or RUN_MODE for the login of that process."
-        )
-
-    def _worker_note(self) -> str | None:
-        """Say what a worker that reports by HTTP is still without."""
-        if self.dag_callback_url is None or self.database_url or self.postgres_host:
-            return None
-        if self.transport is Transport.POSTGRES:
-            return (
-                "DAG_CALLBACK_URL alone brings no tasks. For those of a broker, set SERVICE_BUS_FQDN as for the "
-                "orchestrator; for those in PostgreSQL, set the variables of the database."
-            )
-        if self.worker_token is None:
-            return "The orchestrator refuses the reports of this worker: set GRATICULE_WORKER_TOKEN alike for both."
-        return None
-
-    def _identity_login(self) -> str | None:
+    @property
+    def identity_login(self) -> str | None:
         """The login of this process's identity, by the name that the documentation of Azure gives it."""
         if not self.use_managed_identity or self.run_mode in {None, RunMode.UP}:
             return None
@@ -610,7 +563,7 @@ class Settings(BaseSettings):
 
     def _composed_url(self) -> str:
         query = {"host": str(self.postgres_host), "port": str(self.postgres_port)}
-        if user := self.postgres_user or self._identity_login():
+        if user := self.postgres_user or self.identity_login:
             query["user"] = user
         if self.postgres_password:
             query["password"] = self.postgres_password.get_secret_value()

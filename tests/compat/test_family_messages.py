@@ -6,8 +6,9 @@ PostgreSQL, and reports by HTTP to the address that the documents name.
 
 import asyncio
 import json
+import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 from pydantic import SecretStr
-from tests.conftest import TestDatabase
+from tests.conftest import TestDatabase, plain_logs
 from tests.integration.api.running import KEY, TOKEN
 from tests.integration.gateway.front import served
 from tests.integration.messaging.bus import put
@@ -25,6 +26,7 @@ from tests.servicebus_emulator import Emulator, QueueOptions
 from tests.unit.cli.conftest import run
 
 from graticule.api.app import create_api, engine_running
+from graticule.cli.config_notes import explain_settings
 from graticule.cli.processes import begin
 from graticule.config import RunMode, Settings, Transport
 from graticule.core.errors import ConfigurationError
@@ -324,7 +326,7 @@ def test_the_login_of_an_identity_is_named_or_that_of_the_process(changes: dict[
     address = settings.external_database
     assert address is not None
     assert address.parts()["user"] == user
-    assert any(user in note for note in settings.notes()) is ("POSTGRES_USER" not in changes)
+    assert any(user in note for note in explain_settings(settings)) is ("POSTGRES_USER" not in changes)
     assert (
         user
         in (REPOSITORY / "deploy/kubernetes/components/azure/processes.yaml").read_text()
@@ -338,9 +340,19 @@ def test_a_process_without_a_login_says_what_is_missing(mode: str) -> None:
     settings = settings_of(**environment("orchestrator") | {"RUN_MODE": mode})
     with pytest.raises(ConfigurationError, match="as whom to log in"):
         _ = settings.external_database
-    assert any("POSTGRES_USER" in note for note in settings.notes())
+    assert any("POSTGRES_USER" in note for note in explain_settings(settings))
 
 
+@pytest.fixture
+def process_state() -> Iterator[None]:
+    """Undo what the start of a process of ours changes in this one: how files are made, and how it logs."""
+    mask = os.umask(0o022)
+    yield
+    os.umask(mask)
+    plain_logs()
+
+
+@pytest.mark.usefixtures("process_state")
 def test_an_identity_without_a_mode_logs_in_as_the_process_that_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (environment("orchestrator") | {"RUN_MODE": ""}).items():
         monkeypatch.setenv(name, value)
@@ -357,15 +369,15 @@ def test_the_table_of_a_worker_needs_two_more_variables_and_says_so(tmp_path: Pa
     without = run("worker", variables=given)
     assert without.code == 1
     assert [name for name in ADDED_FOR_WORKERS if name not in without.err] == []
-    notes = settings_of(**given).notes()
+    notes = explain_settings(settings_of(**given))
     assert "SERVICE_BUS_FQDN" in " ".join(notes)
     (broker, token) = ADDED_FOR_WORKERS.items()
     half = settings_of(**given, **dict([broker]))
     assert needs_no_database(half)
-    assert "GRATICULE_WORKER_TOKEN" in " ".join(half.notes())
+    assert "GRATICULE_WORKER_TOKEN" in " ".join(explain_settings(half))
     complete = settings_of(**given, **dict([broker, token]))
     assert needs_no_database(complete)
-    assert [note for note in complete.notes() if "SERVICE_BUS_FQDN names" not in note] == []
+    assert [note for note in explain_settings(complete) if "SERVICE_BUS_FQDN names" not in note] == []
 
 
 EMPTY = ("MANAGED_IDENTITY_CLIENT_ID", "SERVICE_BUS_CONNECTION_STRING")

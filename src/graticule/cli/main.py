@@ -29,6 +29,7 @@ from graticule.cli import (
     worker,
     workflow,
 )
+from graticule.cli.config_notes import explain_settings
 from graticule.cli.console import fail, out, warn
 from graticule.cli.settings import load_settings
 from graticule.core.errors import GraticuleError
@@ -97,7 +98,7 @@ def config() -> None:
     """Print all settings as JSON, with secrets masked."""
     settings = load_settings()
     out.print_json(json.dumps(settings.shown()))
-    for note in settings.notes():
+    for note in explain_settings(settings):
         warn(note)
 
 
