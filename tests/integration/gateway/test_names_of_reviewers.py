@@ -1,6 +1,8 @@
 """Whoever an issuer signs in is never taken for somebody else of nearly the same name, in decisions or histories."""
 
+import unicodedata
 from collections.abc import AsyncIterator, Iterator
+from hashlib import sha256
 from typing import Any
 
 import httpx
@@ -22,9 +24,10 @@ RECORDED = {
     "reviewer@example.org": "reviewer@example.org",
     "Reviewer@example.org": "Reviewer@example.org",
 }
+UNUSUAL = (" reviewer", "reviewer ", "reviewer\u00a0", "\uff52eviewer", "reviewer@example.org ")
 MISLEADING = (
     *("Admin\u200b", "admin", "ADMIN", "Admin ", "\uff21dmin", "\u0410dmin", "reviewer\u200b", "\u202ereweiver"),
-    *(" reviewer", "reviewer ", "reviewer\u00a0", "\uff52eviewer", "r\u0435viewer", "reviewer@example.org ", "gateway"),
+    *("r\u0435viewer", "gateway"),
 )
 
 
@@ -40,6 +43,12 @@ async def front(settings: Settings, database: TestDatabase, api: FastAPI, issuer
     trusting = settings.model_copy(update={"oidc_issuer": issuer.url, "oidc_audience": AUDIENCE})
     async with running_front(trusting, database, api) as running:
         yield running
+
+
+def hashed(name: str) -> str:
+    """Return what is recorded of a name that is not written in its plain form."""
+    plain = " ".join(unicodedata.normalize("NFKC", name).split())
+    return f"oidc:{sha256(name.encode()).hexdigest()[:12]}:{plain}"
 
 
 async def approve(front: Front, asset_id: str, token: str) -> httpx.Response:
@@ -61,18 +70,19 @@ async def approver_of(front: Front, asset_id: str) -> Any:
 
 
 async def test_each_reviewer_is_recorded_as_someone_else(front: Front, issuer: Issuer) -> None:
+    names = RECORDED | {name: hashed(name) for name in UNUSUAL}
     seen = []
-    for number, (name, recorded) in enumerate(RECORDED.items()):
+    for number, (name, recorded) in enumerate(names.items()):
         asset_id = await processed(front, number)
         answer = await approve(front, asset_id, issuer.token(sub=name, roles=["reviewer"]))
         assert answer.status_code == 200, answer.text
         assert (answer.json()["version"]["reviewer"], await approver_of(front, asset_id)) == (recorded, recorded)
         seen.append(recorded)
-    asset_id = await processed(front, len(RECORDED))
+    asset_id = await processed(front, len(names))
     await front.post("reviewer", "/api/platform/approve", {"asset_id": asset_id, "clearance_level": "ouo"})
     seen.append(await approver_of(front, asset_id))
     assert seen[-1] == "reviewer"
-    assert len({*seen}) == len(RECORDED) + 1
+    assert len({*seen}) == len(names) + 1
 
 
 @pytest.mark.parametrize("name", MISLEADING, ids=ascii)

@@ -83,7 +83,8 @@ async def test_an_item_tells_the_public_nothing_internal(publisher: Publisher) -
     assert "bronze" in orjson.dumps(original).decode(), "the original tells it"
     properties = item["properties"]
     assert {name for name in properties if name.startswith("platform:")} == {
-        *("platform:asset_id", "platform:version_ordinal", "platform:version_id", "platform:revision"),
+        *("platform:asset_id", "platform:version_ordinal", "platform:version_id", "platform:request_id"),
+        "platform:revision",
     }
     kept = ("title", "datetime", "proj:code", "proj:shape", "proj:transform")
     assert {name: properties[name] for name in kept} == {name: original["properties"][name] for name in kept}
