@@ -97,6 +97,21 @@ class PreparedJob:
     share: str = ""
 
 
+class _NotResumable(Conflict):
+    """The job has not failed, at least not any more: `job` is its present state."""
+
+    def __init__(self, job: Job) -> None:
+        hints = {
+            JobStatus.COMPLETED: "Submit the workflow again, with another input if the same inputs are the same job.",
+            JobStatus.CANCELLED: "Submit the workflow again; with resubmit, the same inputs or key let this job go on.",
+        }
+        super().__init__(
+            f"Job {job.job_id} is {job.status}; only a failed job can be retried.",
+            hint=hints.get(job.status, "Cancel it, or wait until it ends."),
+        )
+        self.job = job
+
+
 class JobService:
     """Makes jobs and acts on them, as the owner that takes their steps."""
 
@@ -137,10 +152,16 @@ class JobService:
         return replace(found, queues=queues)
 
     async def _run_again(self, job: Job, prepared: PreparedJob) -> Job:
+        """Run an ended job again; one that another submission has started again meanwhile is returned as it is."""
         is_same = job.job_id == prepared.job_id and job.asset_id is None
-        if is_same and job.workflow_hash != prepared.graph.content_hash:
-            return await self._start_over(prepared)
-        return await self.resume(JobId(job.job_id), actor=prepared.actor, or_cancelled=True)
+        try:
+            if is_same and job.workflow_hash != prepared.graph.content_hash:
+                return await self._start_over(prepared)
+            return await self.resume(JobId(job.job_id), actor=prepared.actor, or_cancelled=True)
+        except _NotResumable as error:
+            if _may_go_on(error.job):
+                raise
+            return error.job
 
     async def _start_over(self, prepared: PreparedJob) -> Job:
         """Run an ended job from its start, as its workflow is defined now. Late results are those of other attempts."""
@@ -153,7 +174,7 @@ class JobService:
             if not await ownership.take_ended(
                 job_id, self._steps.owner_id, now, or_cancelled=True, definition=definition
             ):
-                raise _not_resumable(await JobRepository(connection).get(job_id=job_id))
+                raise _NotResumable(await JobRepository(connection).get(job_id=job_id))
             count = await ownership.remove_nodes(job_id) + 1
             job = await JobRepository(connection).get(job_id=job_id)
             nodes = {
@@ -314,7 +335,7 @@ class JobService:
             ownership = OwnershipRepository(connection)
             now = self._database.now()
             if not await ownership.take_ended(job_id, self._steps.owner_id, now, or_cancelled=or_cancelled):
-                raise _not_resumable(job)
+                raise _NotResumable(await jobs.get(job_id=job_id))  # as whoever was faster has left it
             await self._steps.advance_within(connection, {job_id: Wake(resumed=Resumed(node_id, actor))})
             return await jobs.get(job_id=job_id)
 
@@ -334,17 +355,6 @@ async def _require_current(connection: Connection, asset_id: AssetId, job_id: Jo
 def _may_go_on(job: Job) -> bool:
     """Whether a job can be made to go on by submitting it again; the end of an asset's job is an outcome there."""
     return job.status is JobStatus.FAILED or (job.status is JobStatus.CANCELLED and job.asset_id is None)
-
-
-def _not_resumable(job: Job) -> Conflict:
-    hints = {
-        JobStatus.COMPLETED: "Submit the workflow again, with another input if the same inputs are the same job.",
-        JobStatus.CANCELLED: "Submit the workflow again; with resubmit, the same inputs or key let this job go on.",
-    }
-    return Conflict(
-        f"Job {job.job_id} is {job.status}; only a failed job can be retried.",
-        hint=hints.get(job.status, "Cancel it, or wait until it ends."),
-    )
 
 
 def _key(prepared: PreparedJob) -> tuple[str, str]:

@@ -1,5 +1,6 @@
 """A job that ended without a result runs again when it is submitted again with `resubmit`."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -175,3 +176,28 @@ async def test_what_was_done_is_kept_where_the_definition_is_the_same(new_bench:
     await bench.report(task, ResultStatus.COMPLETED, "done")
     await bench.advance(job_id)
     assert await bench.status(job_id) is JobStatus.COMPLETED
+
+
+@pytest.mark.parametrize("definition", [TWO, CORRECTED], ids=["goes on", "starts over"])
+async def test_parallel_submissions_all_get_the_job_that_one_of_them_runs_again(
+    new_bench: NewBench, definition: str
+) -> None:
+    first = new_bench(staged())
+    job_id = await first.submit()
+    await first.fail(job_id, "a")
+    bench = new_bench(staged(definition))
+    assert await asyncio.gather(*(submitted(bench) for _ in range(3))) == [(job_id, JobStatus.RUNNING)] * 3
+    assert (await bench.trace(job_id)).count("job_resumed") == 1
+
+
+async def test_a_second_retry_at_the_same_time_is_refused_with_the_status_that_the_first_led_to(
+    new_bench: NewBench,
+) -> None:
+    bench = new_bench(staged())
+    job_id = await bench.submit()
+    await bench.fail(job_id, "a")
+    retries = await asyncio.gather(*(bench.jobs.resume(job_id) for _ in range(3)), return_exceptions=True)
+    refused = [str(each) for each in retries if isinstance(each, Conflict)]
+    assert len(refused) == 2
+    for message in refused:
+        assert f"Job {job_id} is running; only a failed job can be retried." in message
