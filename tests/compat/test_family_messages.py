@@ -1,4 +1,4 @@
-"""Messages, reports and environments of the platform family's documents, with a worker that knows nothing else.
+"""Messages and reports of the platform family's documents, with a worker that knows nothing else.
 
 The worker is a process of its own and imports nothing of ours: it receives tasks from Service Bus, or reads them in
 PostgreSQL, and reports by HTTP to the address that the documents name.
@@ -6,40 +6,32 @@ PostgreSQL, and reports by HTTP to the address that the documents name.
 
 import asyncio
 import json
-import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 from pydantic import SecretStr
-from tests.conftest import TestDatabase, plain_logs
+from tests.compat.family_documents import MESSAGES
+from tests.conftest import TestDatabase
 from tests.integration.api.running import KEY, TOKEN
 from tests.integration.gateway.front import served
 from tests.integration.messaging.bus import put
 from tests.integration.repositories import rows
 from tests.servicebus_emulator import Emulator, QueueOptions
-from tests.unit.cli.conftest import run
 
 from graticule.api.app import create_api, engine_running
-from graticule.cli.config_notes import explain_settings
-from graticule.cli.processes import begin
-from graticule.config import RunMode, Settings, Transport
-from graticule.core.errors import ConfigurationError
+from graticule.config import Settings, Transport
 from graticule.core.table import DatabaseRole
-from graticule.core.token_login import TOKEN_FOR_PASSWORD
 from graticule.repositories.database import Connection
 from graticule.repositories.messages import MessageRepository
-from graticule.worker.ways import needs_no_database
 
-DOCUMENTS = Path(__file__).with_name("documents")
-REPOSITORY = Path(__file__).parents[2]
 WORKER = Path(__file__).with_name("earlier_worker.py")
-MESSAGES = json.loads((DOCUMENTS / "messages.json").read_text())
 JOBS, TASKS = "orchestrator-jobs", "functionapp-tasks"
 
 
@@ -89,6 +81,7 @@ async def at_work(
 ) -> AsyncIterator[Family]:
     """Give the family on either transport; no callback is sent."""
     given: dict[str, Any] = {"admin_key": SecretStr(KEY), "worker_token": SecretStr(TOKEN), "callbacks_paused": True}
+    given["orchestrator_poll_interval"] = 1  # nothing tells of rows that are inserted by others
     if request.param == "postgres":
 
         async def insert(body: dict[str, Any], message_id: str) -> None:
@@ -211,20 +204,18 @@ def one_message(connection_string: str) -> dict[str, Any]:
         return dict(json.loads(b"".join(received.body)))
 
 
-@pytest.mark.parametrize("at_work", ["postgres"], indirect=True)
 @pytest.mark.parametrize("result", MESSAGES["results"])
 async def test_every_form_of_a_result_counts(at_work: Family, connection: Connection, result: dict[str, Any]) -> None:
-    body = {"workflow_id": "echo_test", "inputs": {"message": "hello"}}
-    job_id = (await at_work.client.post("/api/v1/jobs", json=body)).json()["job_id"]
-    (task,) = await (
-        await connection.execute("SELECT task_id FROM dagapp.dag_tasks WHERE job_id = %s", [job_id])
-    ).fetchall()
-    report = {**result, "task_id": task["task_id"], "worker_id": "worker-xyz"}
+    await at_work.send(MESSAGES["jobs"][0], "m")
+    broker = at_work.environment.get("SERVICE_BUS_CONNECTION_STRING")
+    received = await asyncio.to_thread(one_message, broker) if broker else None
+    task_id = received["task_id"] if received else await only_task(connection)
+    report = {**result, "task_id": task_id, "worker_id": "worker-xyz"}
     token = {"Authorization": f"Bearer {TOKEN}"}
     answer = await at_work.client.post(at_work.environment["DAG_CALLBACK_URL"], json=report, headers=token)
     assert answer.json() == {"accepted": True, "task": "done"}
     stored = await connection.execute(
-        "SELECT status, output, error_message FROM dagapp.dag_task_results WHERE task_id = %s", [task["task_id"]]
+        "SELECT status, output, error_message FROM dagapp.dag_task_results WHERE task_id = %s", [task_id]
     )
     (row,) = await stored.fetchall()
     if row["status"] == "completed":
@@ -233,177 +224,62 @@ async def test_every_form_of_a_result_counts(at_work: Family, connection: Connec
         assert row["error_message"] == (result.get("error_message") or "the handler gave no reason")
 
 
-def environment(name: str) -> dict[str, str]:
-    lines = (DOCUMENTS / f"{name}.env").read_text().split()
-    return {line.partition("=")[0]: line.partition("=")[2] for line in lines}
+async def test_a_request_of_a_gateway_becomes_a_job_of_its_raster(at_work: Family, connection: Connection) -> None:
+    body = MESSAGES["raster"]
+    await at_work.send(body, "m")
+    task_id = await only_task(connection)
+    (task,) = await (
+        await connection.execute("SELECT job_id, handler, params FROM dagapp.dag_tasks WHERE task_id = %s", [task_id])
+    ).fetchall()
+    job = (await at_work.client.get(f"/api/v1/jobs/{task['job_id']}")).json()
+    told = ("workflow_id", "correlation_id", "submitted_by", "priority")
+    assert {name: job[name] for name in told} == {name: body[name] for name in told}
+    assert body["input_params"].items() <= job["input_params"].items()
+    assert task["handler"] == "raster.validate"
+    assert body["input_params"].items() <= task["params"].items()
 
 
-@pytest.mark.parametrize(
-    ("name", "expected", "notes"),
-    [
-        (
-            "orchestrator",
-            {
-                "run_mode": "orchestrator",
-                "log_format": "json",
-                "use_managed_identity": True,
-                "db_admin_managed_identity_client_id": "a533cb80-0000-4000-8000-000000000000",
-                "postgres_host": "family.postgres.database.azure.com",
-                "postgres_db": "geopgflex",
-                "service_bus_fqdn": "family.servicebus.windows.net",
-                "transport": "servicebus",
-                "orchestrator_poll_interval": 5.0,
-            },
-            ["SERVICE_BUS_FQDN names a namespace"],
-        ),
-        (
-            "worker",
-            {
-                "run_mode": "worker",
-                "worker_type": "docker",
-                "worker_queue": "container-tasks",
-                "dag_callback_url": "https://family-master.azurewebsites.net/",
-                "azure_storage_account_name": "familygeo",
-                "storage": "azure",
-                "transport": "postgres",
-            },
-            ["AZURE_STORAGE_ACCOUNT_NAME names an account", "the orchestrator too"],
-        ),
-        (
-            "queues",
-            {
-                "service_bus_namespace": "family.servicebus.windows.net",
-                "managed_identity_client_id": "b644dc91-0000-4000-8000-000000000000",
-                "job_queue_name": "dag-jobs",
-                "heartbeat_interval_seconds": 30.0,
-                "orphan_threshold_seconds": 120.0,
-                "orphan_scan_interval_seconds": 60.0,
-                "transport": "servicebus",
-            },
-            ["SERVICE_BUS_NAMESPACE names a namespace"],
-        ),
-    ],
-)
-def test_an_environment_is_understood_as_it_stands(name: str, expected: dict[str, Any], notes: list[str]) -> None:
-    result = run("config", variables=environment(name))
-    assert result.code == 0, result.err
-    shown = json.loads(result.out)
-    assert {setting: shown[setting] for setting in expected} == expected
-    told = " ".join(result.err.split())
-    assert [note for note in notes if note not in told] == []
-
-
-def settings_of(**variables: str) -> Settings:
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in variables.items():
-            patch.setenv(name, value)
-        return Settings()
-
-
-def test_the_table_of_the_orchestrator_leads_to_its_database() -> None:
-    """The login is the one that the deployment to Azure makes for the identity of this process."""
-    address = settings_of(**environment("orchestrator")).external_database
-    assert address is not None
-    parts = address.parts()
-    assert (parts["host"], parts["dbname"], parts["sslmode"]) == (
-        *("family.postgres.database.azure.com", "geopgflex", "require"),
-    )
-    assert (parts["user"], parts["password"]) == ("graticule-orchestrator", TOKEN_FOR_PASSWORD)
-
-
-@pytest.mark.parametrize(
-    ("changes", "user"),
-    [
-        ({"POSTGRES_USER": "family-admin"}, "family-admin"),
-        ({"RUN_MODE": "gateway"}, "graticule-gateway"),
-        ({"RUN_MODE": "worker"}, "graticule-worker"),
-        ({"RUN_MODE": "serve"}, "graticule-serve-internal"),
-        ({"RUN_MODE": "serve", "GRATICULE_SERVE_AUDIENCE": "external"}, "graticule-serve-external"),
-    ],
-)
-def test_the_login_of_an_identity_is_named_or_that_of_the_process(changes: dict[str, str], user: str) -> None:
-    settings = settings_of(**environment("orchestrator") | changes)
-    address = settings.external_database
-    assert address is not None
-    assert address.parts()["user"] == user
-    assert any(user in note for note in explain_settings(settings)) is ("POSTGRES_USER" not in changes)
-    assert (
-        user
-        in (REPOSITORY / "deploy/kubernetes/components/azure/processes.yaml").read_text()
-        + (REPOSITORY / "deploy/kubernetes/components/azure/serve-external.yaml").read_text()
-        or "POSTGRES_USER" in changes
-    )
-
-
-@pytest.mark.parametrize("mode", ["", "up"])
-def test_a_process_without_a_login_says_what_is_missing(mode: str) -> None:
-    settings = settings_of(**environment("orchestrator") | {"RUN_MODE": mode})
-    with pytest.raises(ConfigurationError, match="as whom to log in"):
-        _ = settings.external_database
-    assert any("POSTGRES_USER" in note for note in explain_settings(settings))
-
-
-@pytest.fixture
-def process_state() -> Iterator[None]:
-    """Undo what the start of a process of ours changes in this one: how files are made, and how it logs."""
-    mask = os.umask(0o022)
-    yield
-    os.umask(mask)
-    plain_logs()
-
-
-@pytest.mark.usefixtures("process_state")
-def test_an_identity_without_a_mode_logs_in_as_the_process_that_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (environment("orchestrator") | {"RUN_MODE": ""}).items():
-        monkeypatch.setenv(name, value)
-    address = begin(RunMode.GATEWAY).external_database
-    assert address is not None
-    assert address.parts()["user"] == "graticule-gateway"
-
-
-ADDED_FOR_WORKERS = {"SERVICE_BUS_FQDN": "family.servicebus.windows.net", "GRATICULE_WORKER_TOKEN": TOKEN}
-
-
-def test_the_table_of_a_worker_needs_two_more_variables_and_says_so(tmp_path: Path) -> None:
-    given = environment("worker") | {"GRATICULE_STORAGE": "azure", "GRATICULE_HOME": str(tmp_path)}
-    without = run("worker", variables=given)
-    assert without.code == 1
-    assert [name for name in ADDED_FOR_WORKERS if name not in without.err] == []
-    notes = explain_settings(settings_of(**given))
-    assert "SERVICE_BUS_FQDN" in " ".join(notes)
-    (broker, token) = ADDED_FOR_WORKERS.items()
-    half = settings_of(**given, **dict([broker]))
-    assert needs_no_database(half)
-    assert "GRATICULE_WORKER_TOKEN" in " ".join(explain_settings(half))
-    complete = settings_of(**given, **dict([broker, token]))
-    assert needs_no_database(complete)
-    assert [note for note in explain_settings(complete) if "SERVICE_BUS_FQDN names" not in note] == []
-
-
-EMPTY = ("MANAGED_IDENTITY_CLIENT_ID", "SERVICE_BUS_CONNECTION_STRING")
-FAMILY = {name for document in ("orchestrator", "worker", "queues") for name in environment(document)} | {*EMPTY}
-
-
-@pytest.mark.parametrize("names", [[name] for name in sorted(FAMILY)] + [sorted(FAMILY)], ids=",".join)
-def test_an_empty_variable_means_that_it_is_unset(names: list[str]) -> None:
-    """Templates of deployments leave them so."""
-    shown, unset = [run("config", variables=variables) for variables in (dict.fromkeys(names, ""), {})]
-    assert shown == unset
-    assert json.loads(shown.out)["transport"] == "postgres"
-
-
-def test_an_identity_beside_an_empty_one_is_used_for_all() -> None:
-    identity = "a533cb80-0000-4000-8000-000000000000"
-    variables = {
-        "USE_MANAGED_IDENTITY": "true",
-        "DB_ADMIN_MANAGED_IDENTITY_CLIENT_ID": identity,
-        "SERVICE_BUS_NAMESPACE": "family",
-        **dict.fromkeys(EMPTY, ""),
+async def test_a_message_of_the_staged_api_is_a_dead_letter_that_says_what_to_do(at_work: Family) -> None:
+    for number, body in enumerate(MESSAGES["staged"]):
+        await at_work.send(body, f"m-{number}")
+    letters = await dead_letters(at_work, len(MESSAGES["staged"]))
+    assert {letter["id"]: letter["body"] for letter in letters} == {
+        f"m-{number}": body for number, body in enumerate(MESSAGES["staged"])
     }
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in variables.items():
-            patch.setenv(name, value)
-        settings = Settings()
-    assert (settings.identity_client_id, settings.database_client_id) == (identity, identity)
-    assert settings.service_bus_connection_string is None, "the namespace is reached with the identity"
-    assert settings.transport is Transport.SERVICEBUS
+    address = "/api/jobs/submit/process_large_raster"
+    assert [
+        letter["reason"] for letter in letters if f"POST {address}, with the `parameters`" not in letter["reason"]
+    ] == []
+    assert (await at_work.client.get("/api/v1/jobs")).json()["items"] == []
+    followed = await at_work.client.post(address, json=letters[0]["body"]["parameters"])
+    assert (followed.status_code, followed.json()["job_type"]) == (201, "process_large_raster")
+
+
+async def dead_letters(at_work: Family, count: int) -> list[dict[str, Any]]:
+    """Wait until there are so many dead letters."""
+    async with asyncio.timeout(30):
+        while True:
+            letters = (await at_work.client.get("/api/v1/dead-letters")).json()["items"]
+            if len(letters) >= count:
+                return list(letters)
+            await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize("at_work", ["postgres"], indirect=True)
+async def test_a_row_that_a_worker_inserts_counts_and_leaves_its_task_in_the_queue(
+    at_work: Family, connection: Connection, database: TestDatabase
+) -> None:
+    await at_work.send(MESSAGES["jobs"][0], "m")
+    task_id = await only_task(connection)
+    async with await psycopg.AsyncConnection.connect(database.url(DatabaseRole.WORKER), autocommit=True) as worker:
+        await worker.execute(
+            "INSERT INTO dagapp.dag_task_results (task_id, job_id, node_id, status, output, worker_id)"
+            " SELECT task_id, job_id, node_id, 'completed', params, 'worker-xyz' FROM dagapp.dag_tasks"
+            " WHERE task_id = %s",
+            [task_id],
+        )
+        async with asyncio.timeout(30):
+            (job,) = await completed(at_work, 1)
+        left = await (await worker.execute("SELECT status FROM dagapp.dag_tasks")).fetchall()
+    assert (await at_work.client.get(f"/api/v1/jobs/{job['job_id']}")).json()["result"] == {"message": "first"}
+    assert left == [("queued",)]

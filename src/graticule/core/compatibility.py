@@ -4,6 +4,7 @@ Only spellings live here: publishers and workers written for those artefacts sen
 before anything is checked. `docs/how-to/coming-from-rmhdagmaster.md` lists them for readers.
 """
 
+import re
 from collections.abc import Container, Mapping
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ RESULT_FIELDS: Final = {"result": "output"}
 _OUTPUTS: Final = frozenset({*RESULT_FIELDS, *RESULT_FIELDS.values()})  # null where there is none
 RESULT_PATH: Final = "/api/v1/callbacks/task-result"  # earlier settings name it in full, not the server alone
 NO_REASON: Final = "the handler gave no reason"
+_WORKFLOW_ID: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
 def translate_fields(data: Any, aliases: Mapping[str, str]) -> Any:
@@ -33,11 +35,23 @@ def translate_job(data: Any) -> Any:
     A gateway of an earlier release names its request and the asset that it made. The request becomes the correlation
     id. The asset is left out: a job for an asset begins with a submission, and no message can claim what an asset has.
     """
+    if isinstance(data, Mapping) and "job_type" in data and "workflow_id" not in data:
+        raise ValueError(_explain_staged_message(data["job_type"]))
     data = translate_fields(data, JOB_FIELDS)
     if not isinstance(data, Mapping) or "request_id" not in data:
         return data
     rest = {key: value for key, value in data.items() if key not in {"request_id", "asset_id"}}
     return rest if rest.get("correlation_id") is not None else rest | {"correlation_id": data["request_id"]}
+
+
+def _explain_staged_message(job_type: Any) -> str:
+    """Say what to do with a message that led a job from stage to stage, as no message does any more."""
+    is_id = isinstance(job_type, str) and _WORKFLOW_ID.fullmatch(job_type)
+    return (
+        "This is a message of the staged API: it has a `job_type` and no `workflow_id`. An orchestrator leads a job"
+        f" through all its stages. Submit the job as POST /api/jobs/submit/{job_type if is_id else '{workflow}'},"
+        " with the `parameters` of the message as the body."
+    )
 
 
 def translate_result(data: Any) -> Any:

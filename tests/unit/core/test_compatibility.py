@@ -35,6 +35,22 @@ def test_an_asset_is_accepted_in_that_message_alone(more: dict[str, Any]) -> Non
         Submission.model_validate({"workflow_id": "echo_test", **more})
 
 
+@pytest.mark.parametrize(
+    ("job_type", "address"),
+    [
+        ("process_raster", "/process_raster,"),
+        ("Not an id", "/{workflow},"),
+        (None, "/{workflow},"),
+        (["x"], "/{workflow},"),
+    ],
+)
+def test_a_message_of_the_staged_api_is_told_where_to_go(job_type: object, address: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        Submission.model_validate({"job_id": "a", "job_type": job_type, "stage": 1, "parameters": {}})
+    (fault,) = refused.value.errors()
+    assert f"POST /api/jobs/submit{address}" in fault_message(fault)
+
+
 @pytest.mark.parametrize("request_id", ["", "x" * 65, 7])
 def test_a_request_id_that_is_no_correlation_id_is_refused(request_id: object) -> None:
     with pytest.raises(ValidationError) as refused:

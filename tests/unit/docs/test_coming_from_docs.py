@@ -7,6 +7,7 @@ import pytest
 from fastapi.routing import iter_route_contexts
 from pydantic import AliasChoices
 from scripts.documentation.http_apis import NO_DATABASE
+from tests.compat.family_documents import ADDED_FOR_WORKERS, MESSAGES, environment
 from tests.unit.docs.pages import codes, page, table
 
 from graticule.api.app import create_api
@@ -78,6 +79,27 @@ def test_every_login_of_an_identity_is_on_the_page() -> None:
             assert address is not None
             made.add(address.parts()["user"])
     assert told == made
+
+
+def test_the_variables_that_are_added_for_a_worker_are_on_the_page() -> None:
+    earlier, _, here = row("the variables of a worker").partition(" | ")
+    assert f"add {['none', 'one', 'two', 'three'][len(ADDED_FOR_WORKERS)]}: " in here
+    assert {name for name in codes(here) if VARIABLE.fullmatch(name)} == ADDED_FOR_WORKERS.keys()
+    assert {name for name in codes(earlier) if VARIABLE.fullmatch(name)} == environment("worker").keys()
+
+
+def test_the_messages_on_the_page_are_those_that_are_tested() -> None:
+    """A staged message has the fields of the page, and names of today's task message say the same."""
+    shown = {name for body in MESSAGES["staged"] for name in body}
+    assert {name for name in words(row("`{job_id, job_type, stage")) if name in shown} == shown
+    earlier, _, here = row("staged task message").partition(" | ")
+    assert set(MESSAGES["staged_task"]) == set(words(codes(earlier)[0]))
+    assert {name for name in codes(here) if name.isidentifier()} == {"job_id", "handler", "node_id", "params"}
+    assert set(MESSAGES["task"]) == set(words(codes(row("task message"))[0]))
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"\w+", text)
 
 
 def test_priorities_are_converted_as_the_page_says() -> None:
