@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from graticule.core.compatibility import translate_fields
+from graticule.core.compatibility import NO_REASON, translate_fields
 from graticule.handlers.raster.raster_type import RasterType
 from graticule.handlers.result import HandlerResult
 
@@ -50,10 +50,11 @@ def translate_return(value: Any) -> Any:
     """Return what a handler gave back, where it says `success` and `result` in a plain document."""
     if not isinstance(value, dict) or not isinstance(value.get("success"), bool) or not value.keys() <= _RETURNED:
         return value
+    if value.keys() == {"success"}:
+        return value
     if value["success"]:
         return HandlerResult.completed(value["result"]) if "result" in value else value
-    reason = value.get("error_message") or value.get("error")
-    return HandlerResult.failure(str(reason)) if reason else value
+    return HandlerResult.failure(str(value.get("error_message") or value.get("error") or NO_REASON))
 
 
 def translate_tile(params: Any) -> Any:

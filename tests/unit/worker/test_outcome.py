@@ -35,6 +35,15 @@ def test_a_document_of_the_staged_api_is_a_result() -> None:
 
 
 @pytest.mark.parametrize(
+    "more",
+    [{"result": {"detail": "no CRS"}}, {"result": None}, {"error": None}, {"error_message": ""}],
+)
+def test_a_failure_of_the_staged_api_needs_no_reason(more: dict[str, Any]) -> None:
+    failed = outcome_of({"success": False, **more})
+    assert (failed.status, failed.error_message) == (ResultStatus.FAILED, "the handler gave no reason")
+
+
+@pytest.mark.parametrize(
     "value",
     [
         {"success": True},
