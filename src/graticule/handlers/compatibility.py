@@ -37,13 +37,29 @@ def translate_source(params: Any) -> Any:
     if not isinstance(params, Mapping):
         return params
     given = {name: value for name, value in params.items() if name not in UNUSED_PARAMETERS}
-    if "blob_name" in given and (container := given.pop("container_name", None)):
-        given["blob_name"] = f"{container}/{given['blob_name']}"
+    given = _without_container_of_path(given)
+    for name in ("blob_name", "blob_path"):
+        if name in given and (container := given.pop("container_name", None)):
+            given[name] = f"{container}/{given[name]}"
     kind = given.get("raster_type")
     if isinstance(kind, Mapping):  # what an earlier stage found of the pixels
         detected = kind.get("detected_type")
         given["raster_type"] = detected if detected in [*RasterType] else "auto"
     return translate_fields(given, SOURCE_PARAMETERS)
+
+
+def translate_validation(params: Any) -> Any:
+    """Return the parameters of a validation, where they name the path of a blob."""
+    if not isinstance(params, Mapping):
+        return params
+    return translate_fields(_without_container_of_path(params), VALIDATION_PARAMETERS)
+
+
+def _without_container_of_path(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out a container that the path of the blob begins with, as `bronze` of `bronze/a.tif`, or that is null."""
+    container, path = params.get("container_name"), params.get("blob_path")
+    is_in_path = path is not None and (container is None or str(path).startswith(f"{container}/"))
+    return {name: value for name, value in params.items() if not (is_in_path and name == "container_name")}
 
 
 def translate_return(value: Any) -> Any:

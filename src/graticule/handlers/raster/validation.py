@@ -6,11 +6,10 @@ from typing import Any, Final, Literal
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
-from graticule.core.compatibility import translate_fields
 from graticule.core.errors import NotFound
 from graticule.core.validation import outcome_of
 from graticule.handlers.answers import answering, go_on
-from graticule.handlers.compatibility import VALIDATION_PARAMETERS
+from graticule.handlers.compatibility import translate_validation
 from graticule.handlers.context import ProcessContext
 from graticule.handlers.findings import Rejected
 from graticule.handlers.raster.acceptance import accepted_kind, check_length
@@ -51,7 +50,7 @@ class Validate(SourceSelection):
     @model_validator(mode="before")
     @classmethod
     def _translate(cls, params: Any) -> Any:
-        return translate_fields(params, VALIDATION_PARAMETERS)
+        return translate_validation(params)
 
 
 @register_handler(
