@@ -3,6 +3,7 @@
 The worker reports in the earlier shape, without a lease. The handlers and the catalog are the real ones.
 """
 
+import json
 import os
 import shutil
 from datetime import datetime
@@ -10,16 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import rasterio
 from tests.compat.earlier_reports import EarlierWorker
 
 from graticule.core.ids import JobId
+from graticule.storage.paths import scratch_name
 
 DOCUMENTS = Path(__file__).with_name("documents")
 SCENE = {"container_name": "bronze", "blob_name": "scene.tif"}
 TILED = {"threshold_mb": 0.001}
 REGISTRATIONS = ("finalize", "raster.stac_register")
 RUNS: list[tuple[str, dict[str, Any], list[str]]] = [
-    ("echo_test", {}, ["echo"]),
+    ("echo_test", {"message": "hello"}, ["echo"]),
     ("queue_routing", SCENE, ["raster_validate", "raster_cog_docker"]),
     ("raster_processing", SCENE, ["raster_validate", "raster_cog_docker"]),
     ("conditional_routing", SCENE, ["raster.validate", "raster.process", "finalize"]),
@@ -34,8 +37,24 @@ RUNS: list[tuple[str, dict[str, Any], list[str]]] = [
         ],
     ),
     ("retry", {"source": "bronze/scene.tif"}, ["raster_cog_docker"]),
-    ("process_raster", SCENE, ["validate_raster", "generate_tiling_scheme", "create_cog_tile"]),
+    (
+        "process_raster",
+        SCENE,
+        [
+            *("validate_raster", "generate_tiling_scheme", "create_cog_tile"),
+            *("create_mosaicjson_with_stats", "finalize"),
+        ],
+    ),
+    (
+        "large_raster",
+        SCENE,
+        [
+            *("generate_tiling_scheme", "extract_tiles", "create_cog_tile", "create_cog_tile"),
+            "create_mosaicjson_with_stats",
+        ],
+    ),
 ]
+ECHO_EVENTS = ["job_created", "node_ready", "node_dispatched", "job_started", "node_completed", "job_completed"]
 
 
 @pytest.fixture
@@ -58,9 +77,20 @@ async def test_an_example_runs(family: EarlierWorker, name: str, inputs: dict[st
     job = await family.finish(JobId(answer.json()["job_id"]))
     assert (job["status"], job["error_message"]) == ("completed", None)
     assert family.ran == handlers
+    if name == "echo_test":
+        assert job["result"] == {"echoed_params": {"message": "hello"}}
+        events = (await family.api.get(f"/api/v1/jobs/{job['job_id']}/events"))["items"]
+        assert [event["event_type"] for event in events] == ECHO_EVENTS
     if name == "fan_out":
         ids = ["split__0", "split__1", "split__2"]
         assert job["result"]["echoed_params"] == {"fan_out_count": 3, "children": ids}
+    if name == "process_raster":
+        mosaic = family.desk.file(job["result"]["mosaic_path"])
+        _check_are_cogs(family, [path for paths in json.loads(mosaic.read_bytes())["tiles"].values() for path in paths])
+    if name == "large_raster":
+        made = family.desk.blobs(f"silver/{scratch_name(JobId(job['job_id']))}/")
+        assert sum("/tiles/" in path for path in made) == job["result"]["tile_count"] == 2
+        _check_are_cogs(family, [path for path in made if "/cogs/" in path])
     if handlers[-1] in REGISTRATIONS:
         await _check_catalogued(family, job["result"])
 
@@ -73,6 +103,13 @@ async def _check_catalogued(family: EarlierWorker, result: dict[str, Any]) -> No
     assert path.startswith("silver/direct/bronze/scene-")
     assert path in {asset["href"] for asset in item["assets"].values()}
     assert path in family.desk.blobs("silver/direct/")
+
+
+def _check_are_cogs(family: EarlierWorker, paths: list[str]) -> None:
+    assert paths
+    for path in paths:
+        with rasterio.open(family.desk.file(path)) as cog:
+            assert (cog.count, cog.tags(ns="IMAGE_STRUCTURE")["LAYOUT"]) == (3, "COG")
 
 
 LARGE_BYTES = 101 * 2**20  # above the 100 MB of the documents

@@ -7,7 +7,7 @@ import pytest
 from fastapi.routing import iter_route_contexts
 from pydantic import AliasChoices
 from scripts.documentation.http_apis import NO_DATABASE
-from tests.compat.family_documents import ADDED_FOR_WORKERS, MESSAGES, environment
+from tests.compat.family_documents import ADDED_FOR_WORKERS, DOCUMENTS, MESSAGES, environment
 from tests.unit.docs.pages import codes, page, table
 
 from graticule.api.app import create_api
@@ -96,6 +96,21 @@ def test_the_messages_on_the_page_are_those_that_are_tested() -> None:
     assert set(MESSAGES["staged_task"]) == set(words(codes(earlier)[0]))
     assert {name for name in codes(here) if name.isidentifier()} == {"job_id", "handler", "node_id", "params"}
     assert set(MESSAGES["task"]) == set(words(codes(row("task message"))[0]))
+
+
+@pytest.mark.parametrize(
+    ("earlier", "document"),
+    [
+        ("`echo_test` as printed", "echo_test"),
+        ("the tiled example", "tiled_processing"),
+        ("a declaration of two stages", "process_raster"),
+    ],
+)
+def test_what_is_added_to_an_example_is_in_the_one_that_runs(earlier: str, document: str) -> None:
+    added = [code for code in codes(row(earlier)) if ": " in code]
+    text = (DOCUMENTS / f"{document}.yaml").read_text()
+    assert added
+    assert [code for code in added if code not in text] == []
 
 
 def words(text: str) -> list[str]:
