@@ -56,8 +56,10 @@ def check_json(body: bytes) -> None:
     """Raise `AmbiguousJson`; what is no JSON at all is left to those who read it."""
     try:
         json.loads(body, object_pairs_hook=_check_names, parse_constant=_refuse_constant, parse_float=_check_float)
-    except (ValueError, RecursionError):
+    except ValueError:
         return
+    except RecursionError:  # another reader may go deeper, and see what was not looked at
+        raise AmbiguousJson("it is nested too deeply") from None
 
 
 def _check_names(pairs: list[tuple[str, Any]]) -> None:

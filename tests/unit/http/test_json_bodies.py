@@ -67,6 +67,15 @@ async def test_an_ambiguous_body_is_refused(
     assert why in refusal(await client.post(path, content=text, headers={"Content-Type": kind}))
 
 
+@pytest.mark.parametrize("path", ["/values", "/raw"])
+async def test_no_depth_hides_a_name_that_comes_twice(client: httpx.AsyncClient, path: str) -> None:
+    """Python gives up at some depth; the check must not be the first to, and let the body pass."""
+    for depth in [*range(800, 1000, 5), 2000, 100_000]:
+        text = '{"a": 1, "a": 2, "b": ' + '{"b": ' * depth + "1" + "}" * depth + "}"
+        told = refusal(await client.post(path, content=text, headers=JSON))
+        assert "'a' twice" in told or told == "The body is not valid JSON: it is nested too deeply.", depth
+
+
 @pytest.mark.parametrize(("number", "text"), [("NaN", "nan"), ("Infinity", "inf"), ("-Infinity", "-inf")])
 async def test_a_refusal_says_how_the_number_can_be_written(client: httpx.AsyncClient, number: str, text: str) -> None:
     detail = f'The body is not valid JSON: JSON has no number {number}; write the text "{text}" or null.'
