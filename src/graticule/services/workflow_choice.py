@@ -6,6 +6,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from graticule.core.asset_names import OutputNames, output_names
+from graticule.core.compatibility import translate_inputs
 from graticule.core.errors import FieldFault, InvalidInput
 from graticule.core.exchange import PlatformSubmission
 from graticule.core.ids import PlatformId
@@ -54,7 +55,7 @@ def ingest_workflow(asked: PlatformSubmission) -> str:
 
 def check_options(graph: Graph, asked: PlatformSubmission) -> None:
     """Refuse options that the workflow does not have, values that they cannot have, and those that are missing."""
-    options = {name: value for name, value in asked.processing_options.items() if name != PIPELINE}
+    options = _options(graph, asked)
     allowed = sorted(set(graph.inputs) - set(SUPPLIED))
     if unknown := sorted(set(options) - set(allowed)):
         raise InvalidInput(
@@ -69,6 +70,11 @@ def check_options(graph: Graph, asked: PlatformSubmission) -> None:
             f"processing_options: {'; '.join(f'{name} {what}' for name, what in wrong)}.",
             faults=[option_fault(name, f"It {what}.", "invalid_option") for name, what in wrong],
         )
+
+
+def _options(graph: Graph, asked: PlatformSubmission) -> dict[str, JsonValue]:
+    given = {name: value for name, value in asked.processing_options.items() if name != PIPELINE}
+    return translate_inputs(graph.inputs, given, default_container=None)
 
 
 def option_fault(name: str, message: str, kind: str) -> FieldFault:
@@ -98,8 +104,7 @@ def ingest_inputs(
         "stac_item_id": names.stac_item_id,
         "stac_collection_id": names.stac_collection_id,
     }
-    options = {name: value for name, value in asked.processing_options.items() if name != PIPELINE}
-    return {**{name: value for name, value in ours.items() if name in graph.inputs}, **options}
+    return {**{name: value for name, value in ours.items() if name in graph.inputs}, **_options(graph, asked)}
 
 
 def publishing_inputs(

@@ -80,7 +80,7 @@ async def refused(desk: Desk, data_type: str = "raster", **options: Any) -> list
         {"jpeg_quality": "85"},
         {"jpeg_quality": 85.5},
         {"geoparquet": "yes"},
-        {"band_names": ["Red"]},
+        {"band_names": "Red"},
         {"target_crs": 4326},
         *({"target_crs": code} for code in ("EPSG:999999", "EPSG:0", "EPSG:", "garbage", "", "WGS 84", "EPSG:4326 ")),
         *({"source_crs": code} for code in ("FOO:4326", "+init=file", "+proj=longlat", "@/etc/passwd", "/etc/passwd")),
@@ -96,6 +96,12 @@ async def test_all_that_is_wrong_is_named_at_once(desk: Desk) -> None:
     assert await refused(desk, colour=1, taste=2) == ["colour", "taste"]
     assert await refused(desk, jpeg_quality=0, resampling="x") == ["jpeg_quality", "resampling"]
     assert await refused(desk, target_crs="EPSG:1", source_crs="EPSG:2") == ["source_crs", "target_crs"]
+
+
+async def test_bands_may_be_named_in_a_list(desk: Desk) -> None:
+    receipt = await desk.submit(data_type="raster", processing_options={"band_names": ["Red", "Green"]})
+    (job,) = await desk.jobs(receipt.asset_id)
+    assert job.input_params["band_names"] == {"1": "Red", "2": "Green"}
 
 
 async def test_a_table_takes_codes_of_epsg_alone(desk: Desk) -> None:

@@ -29,17 +29,17 @@ OPTIONS: dict[str, Any] = {
 }
 
 
-def _inputs(options: dict[str, Any]) -> dict[str, Any]:
+def _inputs(options: dict[str, Any], data_type: str = "vector") -> dict[str, Any]:
     asked = PlatformSubmission(
         platform_id="ddh",
         platform_refs={"dataset_id": "d"},
         version_label="1",
-        data_type="vector",
+        data_type=data_type,
         container_name="bronze",
         file_name="ddh/parcels.zip",
         processing_options=options,
     )
-    refs = {"platform_id": "ddh", "platform_refs": {"dataset_id": "d"}, "data_type": "vector"}
+    refs = {"platform_id": "ddh", "platform_refs": {"dataset_id": "d"}, "data_type": data_type}
     asset = GeospatialAsset.model_validate(
         {"asset_id": "a" * 32, "short_id": "a" * 8, **refs, "created_at": NOW, "updated_at": NOW}
     )
@@ -78,3 +78,13 @@ def test_a_wrong_option_is_refused_with_the_list() -> None:
     assert str(caught.value) == (
         f"processing_options: geoparquett is not an option of this pipeline. Its options: {', '.join(sorted(OPTIONS))}."
     )
+
+
+@pytest.mark.parametrize("pipeline", [{}, {"pipeline": "large"}])
+def test_bands_are_named_by_number_also_where_a_list_was_sent(pipeline: dict[str, str]) -> None:
+    assert _inputs({"band_names": ["Red"], **pipeline}, "raster")["band_names"] == {"1": "Red"}
+
+
+def test_no_earlier_form_makes_an_option_of_what_is_none() -> None:
+    with pytest.raises(InvalidInput, match="band_names is not an option"):
+        _inputs({"band_names": ["Red"]})
