@@ -48,6 +48,7 @@ class ServedOutput(BaseModel):
 class TableDescription(BaseModel):
     """What a table of features says of itself."""
 
+    owner: str
     comment: str | None
     objection: str | None  # what it has besides rows, for which it is not hashed
     content_hash: str | None  # None: nobody recorded it

@@ -247,8 +247,8 @@ RETURNING version.asset_id, version.version_ordinal, version.revision, version.p
 
 -- name: answered_requests
 UPDATE dagapp.platform_requests AS request
-SET status = processed_versions.state::dagapp.request_status, job_id = processed_versions.job_id, last_error = processed_versions.told_error,
-    updated_at = %(now)s
+SET status = processed_versions.state::dagapp.request_status, job_id = processed_versions.job_id,
+    last_error = processed_versions.told_error, updated_at = %(now)s
 FROM processed_versions
 WHERE request.request_id = processed_versions.last_request_id;
 

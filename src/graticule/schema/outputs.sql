@@ -347,7 +347,7 @@ BEGIN
         RETURN 'another job has made it';
     ELSIF hash IS NOT NULL AND NOT dagapp.is_plain_table(live) THEN
         RETURN 'it is more than rows: ' || dagapp.objection_to_table(live);
-    ELSIF hash IS NOT NULL AND owner <> 'graticule_owner' THEN
+    ELSIF owner <> 'graticule_owner' THEN  -- whoever owns it can change its rows, and what its comment says of them
         RETURN format('it belongs to %I and not to graticule_owner%s', owner,
                       CASE owner WHEN 'graticule_worker' THEN ' (take it over: graticule schema migrate)' ELSE '' END);
     ELSIF hash IS NOT NULL AND pg_table_size(live) <= most_bytes AND hash <> dagapp.hash_rows('geo', wanted) THEN
@@ -478,6 +478,8 @@ BEGIN
     ELSIF dagapp.copy_aside(wanted, comment) IS NULL THEN
         PERFORM dagapp.refuse_output(of_job, 'copy', wanted,
                                      'the table is more than rows: ' || dagapp.objection_to_table(original));
+    ELSIF (SELECT relowner FROM pg_class WHERE oid = original) <> 'graticule_owner'::regrole THEN
+        PERFORM dagapp.refuse_output(of_job, 'copy', wanted, 'the table does not belong to graticule_owner');
     ELSIF substring(described FROM 'Content: ([0-9a-f]{64})') <> dagapp.hash_rows('external', 'making_' || md5(wanted)) THEN
         PERFORM dagapp.refuse_output(of_job, 'copy', wanted, 'its rows are not those that were approved');
     END IF;
@@ -521,10 +523,11 @@ END $$;
 
 -- The jobs at work that may write a collection of an asset: the one that processes a version, for what its inputs name, and
 -- those that publish or withdraw, for copies.
+DROP FUNCTION IF EXISTS dagapp.writers_of_collection(text);
 CREATE OR REPLACE FUNCTION dagapp.writers_of_collection(wanted text)
-RETURNS TABLE (asset_id text, purpose dagapp.job_purpose, input_params jsonb)
+RETURNS TABLE (asset_id text, version_ordinal int, purpose dagapp.job_purpose, input_params jsonb)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT asset_id, purpose, input_params FROM dagapp.dag_jobs
+    SELECT asset_id, version_ordinal, purpose, input_params FROM dagapp.dag_jobs
     WHERE asset_id = dagapp.owner_of_collection(wanted) AND status IN ('pending', 'running')
       AND dagapp.objection_to_output(job_id, 'collection', wanted) IS NULL
 $$;
@@ -577,16 +580,32 @@ BEGIN
     PERFORM pgstac.delete_collection(wanted);
 END $$;
 
--- A collection has the items of all versions of a dataset: a job that processes one of them writes those of this one only,
--- and one that withdraws a version writes none.
+-- What the items of the version that a job works on are called, in the catalog and among the copies for the public: so, or so
+-- with a revision or the part of a mosaic behind it.
+CREATE OR REPLACE FUNCTION dagapp.item_names_of_job(of_asset text, ordinal int, inputs jsonb) RETURNS text[]
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT array_agg(DISTINCT regexp_replace(name, '-r[0-9]+$', '')) FROM (
+        SELECT inputs ->> 'stac_item_id' AS name
+        UNION ALL
+        SELECT stac_item_id FROM dagapp.asset_versions WHERE asset_id = of_asset AND version_ordinal = ordinal
+        UNION ALL
+        SELECT outputs ->> 'stac_item_id' FROM dagapp.asset_revisions
+        WHERE asset_id = of_asset AND version_ordinal = ordinal
+    ) AS names
+    WHERE name IS NOT NULL
+$$;
+
+-- A collection has the items of all versions of a dataset: a job that processes or publishes a version writes those of this
+-- one only, and one that withdraws writes none.
 CREATE OR REPLACE FUNCTION dagapp.job_writes_item(
-    purpose dagapp.job_purpose, inputs jsonb, change text, collection text, item text
+    purpose dagapp.job_purpose, inputs jsonb, names text[], change text, collection text, item text
 ) RETURNS boolean
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE purpose
-        WHEN 'process' THEN dagapp.job_names_output(purpose, inputs, 'item', concat(collection, '/', item))
-        WHEN 'unpublish' THEN change = 'DELETE'
-        ELSE true
+    SELECT CASE
+        WHEN purpose = 'process' THEN dagapp.job_names_output(purpose, inputs, 'item', concat(collection, '/', item))
+        WHEN purpose = 'unpublish' THEN change = 'DELETE'
+        ELSE (purpose = 'export' OR change = 'DELETE')
+            AND EXISTS (SELECT FROM unnest(names) AS name WHERE item = name OR starts_with(item, name || '-'))
     END
 $$;
 
@@ -598,12 +617,13 @@ DECLARE
 BEGIN
     PERFORM dagapp.require_collections(ARRAY(SELECT DISTINCT collection FROM written));
     WITH writers AS MATERIALIZED (
-        SELECT collection, job.asset_id, job.purpose, job.input_params
+        SELECT collection, job.purpose, job.input_params,
+               dagapp.item_names_of_job(job.asset_id, job.version_ordinal, job.input_params) AS names
         FROM (SELECT DISTINCT collection FROM written) AS collections,
              LATERAL (
-                 SELECT asset_id, purpose, input_params FROM dagapp.dag_jobs WHERE job_id = named
+                 SELECT asset_id, version_ordinal, purpose, input_params FROM dagapp.dag_jobs WHERE job_id = named
                  UNION ALL
-                 SELECT asset_id, purpose, input_params FROM dagapp.writers_of_collection(collection)
+                 SELECT asset_id, version_ordinal, purpose, input_params FROM dagapp.writers_of_collection(collection)
                  WHERE named IS NULL AND asset_id <> dagapp.decided_asset()
              ) AS job
         WHERE asset_id IS NOT NULL
@@ -614,7 +634,7 @@ BEGIN
       AND NOT EXISTS (
           SELECT FROM writers
           WHERE writers.collection = written.collection
-            AND dagapp.job_writes_item(purpose, input_params, TG_OP, written.collection, id)
+            AND dagapp.job_writes_item(purpose, input_params, names, TG_OP, written.collection, id)
       )
     LIMIT 1;
     IF FOUND THEN
@@ -631,7 +651,7 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- Where pgstac keeps what all items of a collection have in common, and which of its partitions a search reads.
+-- Which of the partitions of a collection a search reads.
 CREATE OR REPLACE FUNCTION dagapp.check_written_parts() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -687,7 +707,6 @@ BEGIN
             ('collections', 'INSERT', 'NEW', 'check_written_collections'),
             ('collections', 'UPDATE', 'OLD', 'check_written_collections'),  -- or it could be renamed
             ('collections', 'UPDATE', 'NEW', 'check_written_collections'),
-            ('base_items', 'INSERT', 'NEW', 'check_written_parts'),
             ('partition_stats', 'INSERT', 'NEW', 'check_written_parts'),
             ('partition_stats', 'UPDATE', 'OLD', 'check_written_parts'),
             ('partition_stats', 'UPDATE', 'NEW', 'check_written_parts')

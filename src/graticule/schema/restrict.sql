@@ -40,7 +40,7 @@ BEGIN
         FOR wanted IN
             SELECT table_name, privilege
             FROM (VALUES ('collections', 'SELECT, INSERT, UPDATE'), ('items', 'SELECT, INSERT, DELETE'),
-                         ('base_items', 'SELECT, INSERT'), ('partition_stats', 'SELECT, INSERT, UPDATE'),
+                         ('base_items', 'SELECT'), ('partition_stats', 'SELECT, INSERT, UPDATE'),
                          ('pgstac_settings', 'SELECT'), ('format_item_cache', 'SELECT, DELETE')
                  ) AS granted (table_name, privileges),
                  LATERAL unnest(string_to_array(privileges, ', ')) AS privilege
@@ -61,7 +61,18 @@ BEGIN
         ) THEN
             EXECUTE format('REVOKE TEMPORARY ON DATABASE %I FROM %I', current_database(), role_name);
         END IF;
+        -- What all items of a collection have in common. A row there would change what every one of them says.
+        IF has_table_privilege(role_name, 'pgstac.base_items', 'INSERT') THEN
+            EXECUTE format('REVOKE INSERT ON pgstac.base_items FROM %I', role_name);
+        END IF;
     END LOOP;
+    -- So pgstac's own trigger on collections, by which it gets there, runs as pgstac's administrator. Nobody else may have
+    -- a table of theirs call it.
+    IF NOT (SELECT prosecdef FROM pg_proc WHERE oid = 'pgstac.collections_trigger_func()'::regprocedure)
+       OR has_function_privilege('pgstac_read', 'pgstac.collections_trigger_func()', 'EXECUTE') THEN
+        REVOKE EXECUTE ON FUNCTION pgstac.collections_trigger_func() FROM PUBLIC, pgstac_read, pgstac_ingest;
+        ALTER FUNCTION pgstac.collections_trigger_func() SECURITY DEFINER;
+    END IF;
     -- Workers delete empty collections by dagapp.delete_collection (outputs.sql), which asks whose they are.
     IF NOT has_function_privilege('graticule_owner', 'pgstac.delete_collection(text)', 'EXECUTE') THEN
         GRANT EXECUTE ON FUNCTION pgstac.delete_collection(text) TO graticule_owner;

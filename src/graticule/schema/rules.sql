@@ -141,8 +141,6 @@ BEGIN
     RETURN NEW;
 END $$;
 
-DROP TRIGGER IF EXISTS check_submitter ON dagapp.asset_versions;  -- of an earlier state of this file
-DROP FUNCTION IF EXISTS dagapp.check_submitter();
 DROP TRIGGER IF EXISTS keep_approvers ON dagapp.asset_versions;
 CREATE TRIGGER keep_approvers BEFORE UPDATE OF approval_state, approved_revision, seconded_by ON dagapp.asset_versions
     FOR EACH ROW

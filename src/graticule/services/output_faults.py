@@ -21,6 +21,7 @@ class FaultCode(StrEnum):
     FILE_REWRITTEN = "file_rewritten"  # it was written again since it was last hashed
     TABLE_MISSING = "table_missing"
     TABLE_REPLACED = "table_replaced"  # another job has made the table
+    TABLE_OWNER = "table_owner"  # it belongs to somebody who could change its rows
     TABLE_EXTENDED = "table_extended"  # somebody has added to it what is no row, such as an index on an expression
     TABLE_CONTENT = "table_content"  # its rows are not those that were loaded
     ITEM_MISSING = "item_missing"

@@ -10,6 +10,7 @@ from graticule.core.errors import GraticuleError, NotFound
 from graticule.core.ids import AssetId
 from graticule.core.models import OutputCheck
 from graticule.core.models.platform import DataType
+from graticule.core.table import DatabaseRole
 from graticule.handlers.outputs.described_files import DescribedFile, files_of_item
 from graticule.repositories.database import Database
 from graticule.repositories.served_outputs import OutputCheckRepository, ServedOutput, ServedOutputs, TableDescription
@@ -95,6 +96,9 @@ class OutputVerification:
             findings.add(
                 FaultCode.TABLE_REPLACED, name, f"The table {name} is not the one of revision {output.revision}."
             )
+        elif table.owner != DatabaseRole.OWNER:
+            message = f"The table {name} belongs to {table.owner} and not to {DatabaseRole.OWNER}."
+            findings.add(FaultCode.TABLE_OWNER, name, message)
         elif table.content_hash is None:
             findings.unhashed.append(name)
         elif table.objection is not None:
@@ -199,5 +203,7 @@ def fix_of(output: ServedOutput, fault: Fault) -> str:
     """Return the command that fixes a fault, after what its message asks for."""
     if fault.code in {FaultCode.FILE_REWRITTEN, FaultCode.TABLE_EXTENDED}:
         return f"graticule verify --asset {output.asset_id}"
+    if fault.code is FaultCode.TABLE_OWNER:
+        return "graticule schema migrate"
     version = f"{output.asset_id} --version {output.version_ordinal}"
     return f'graticule asset reprocess {version} --reason "damaged output"'

@@ -1,22 +1,34 @@
 """Outputs belong to a version: the database refuses every job that the version does not name."""
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
 from typing import Any, Final, LiteralString
 
 import psycopg
 import pytest
 from psycopg.errors import CheckViolation, InsufficientPrivilege
-from psycopg.types.json import Jsonb
-from tests.conftest import TestDatabase, new_database
+from tests.conftest import TestDatabase
 from tests.integration.repositories import rows
+from tests.integration.repositories.output_jobs import (
+    COLLECTION,
+    CURRENT,
+    DIRECT,
+    ENDED,
+    EXPORT,
+    ITEM,
+    KNOWN_BY_PARAMETERS,
+    OUTDATED,
+    OWN,
+    PREFIX,
+    TABLE,
+    UNPUBLISH,
+    outputs,
+    pool,
+    worker,
+)
 
 from graticule.core.direct_names import is_direct
 from graticule.core.errors import OutputRefused
 from graticule.core.ids import JobId
 from graticule.core.models import Platform
-from graticule.core.models.engine import JobPurpose
-from graticule.core.states import JobStatus
 from graticule.core.table import DatabaseRole
 from graticule.repositories import statements
 from graticule.repositories.database import Database
@@ -25,72 +37,7 @@ from graticule.repositories.overviews import overview_name
 from graticule.repositories.queries import load_queries
 from graticule.repositories.vectors import Description, FeatureTable, VectorRepository
 
-TABLE, PREFIX = "roads_01234567_v0", "ddh/roads/01234567/v0/r1"
-COLLECTION, ITEM = "ddh-roads-01234567", "roads-01234567-v0"
-INPUTS: Final = {
-    "table_name": TABLE,
-    "blob_prefix": PREFIX,
-    "stac_collection_id": COLLECTION,
-    "stac_item_id": ITEM,
-    "version_prefix": "ddh/roads/01234567/v0",
-}
-DONE, CURRENT, OUTDATED, DIRECT, ENDED = map(JobId, ("done", "current", "outdated", "direct", "ended"))
-EXPORT, UNPUBLISH = map(JobId, ("export", "unpublish"))
-KNOWN_BY_PARAMETERS = JobId("0123456789abcdef" * 4)
-OWN = [
-    (OutputKind.TABLE, TABLE),
-    (OutputKind.PREFIX, PREFIX),
-    (OutputKind.COLLECTION, COLLECTION),
-    (OutputKind.ITEM, f"{COLLECTION}/{ITEM}"),
-]
-INSERT_ITEM: LiteralString = """
-    INSERT INTO pgstac.items (id, geometry, collection, datetime, end_datetime, content)
-    VALUES (%s, ST_SetSRID(ST_Point(0, 0), 4326), %s, '2024-01-01Z', '2024-01-01Z', '{}')
-"""
-
-
-@pytest.fixture(scope="module")
-def outputs() -> Iterator[TestDatabase]:
-    """Return a database with one version that is in service, and jobs of every kind."""
-    version = {"processing_state": "completed", "table_name": TABLE, "stac_collection_id": COLLECTION}
-    of_version = {"asset_id": rows.ASSET, "version_ordinal": 0, "input_params": INPUTS}
-    jobs = [
-        rows.job(CURRENT, **of_version, purpose=JobPurpose.PROCESS),
-        rows.job(OUTDATED, **of_version, purpose=JobPurpose.PROCESS),
-        rows.job(EXPORT, **of_version, purpose=JobPurpose.EXPORT),
-        rows.job(UNPUBLISH, **of_version, purpose=JobPurpose.UNPUBLISH),
-        rows.job(DIRECT, input_params={**INPUTS, "asset_id": rows.ASSET}),
-        rows.job(KNOWN_BY_PARAMETERS),
-        rows.job(ENDED, status=JobStatus.COMPLETED, ended_at=rows.NOW),
-    ]
-    with new_database() as created:
-        with psycopg.connect(created.url(), autocommit=True) as admin:
-            for row in (rows.workflow(), rows.asset(), rows.version(0, **version), *jobs):
-                admin.execute(statements.insert(type(row)), statements.parameters(row))
-            admin.execute("UPDATE dagapp.asset_versions SET current_job_id = %s", [CURRENT])
-            for collection in (COLLECTION, "direct-c"):
-                admin.execute("SELECT pgstac.create_collection(%s)", [f'{{"id": "{collection}"}}'])
-                admin.execute(
-                    "SELECT pgstac.check_partition(%s, '[2024-01-01Z,2024-01-01Z]', '[2024-01-01Z,2024-01-01Z]')",
-                    [collection],
-                )
-        yield created
-
-
-@pytest.fixture
-def worker(outputs: TestDatabase) -> Iterator[psycopg.Connection[Any]]:
-    """Connect as a worker does, in a transaction that leaves nothing."""
-    with psycopg.connect(outputs.url(DatabaseRole.WORKER)) as connection:
-        connection.execute("SET search_path = pgstac, public")
-        yield connection
-        connection.rollback()
-
-
-@pytest.fixture
-async def pool(outputs: TestDatabase) -> AsyncIterator[Database]:
-    """Return connections with the rights of a worker."""
-    async with Database(outputs.url(DatabaseRole.WORKER), DatabaseRole.WORKER, pool_size=2) as opened:
-        yield opened
+__all__ = ["outputs", "pool", "worker"]
 
 
 async def _require(pool: Database, job_id: JobId, kind: OutputKind, *names: str) -> None:
@@ -340,6 +287,16 @@ async def test_what_was_added_to_a_table_by_hand_is_named_with_what_removes_it(
             admin.execute(f"DROP TABLE IF EXISTS geo.part, geo.{TABLE}".encode())
 
 
+async def test_plain_indexes_may_be_added_to_a_table(outputs: TestDatabase, pool: Database) -> None:
+    await _load(pool, CURRENT, TABLE)
+    with psycopg.connect(outputs.url()) as admin:
+        admin.execute(f"CREATE INDEX ON geo.{TABLE} (fid)".encode())
+        row = admin.execute("SELECT dagapp.fault_of_table(%s, %s, 1000000)", [CURRENT, TABLE]).fetchone()
+        assert row == (None,)
+        admin.execute("SELECT dagapp.make_copy(%s, %s)", [EXPORT, TABLE])
+        admin.rollback()
+
+
 async def test_a_table_of_somebody_else_is_told_of(outputs: TestDatabase, pool: Database) -> None:
     await _load(pool, CURRENT, TABLE)
     with psycopg.connect(outputs.url(), autocommit=True) as admin:
@@ -355,14 +312,35 @@ async def test_a_table_of_somebody_else_is_told_of(outputs: TestDatabase, pool: 
 
 
 def test_rows_of_a_table_whose_hash_nobody_recorded_are_not_read(outputs: TestDatabase) -> None:
-    """A worker may still own such a table, and could hang a function on it while the owner of the schema reads."""
+    """It may be more than rows: something on it could run while the owner of the schema reads."""
     with psycopg.connect(outputs.url()) as admin:
         admin.execute(f"DROP TABLE IF EXISTS geo.{TABLE}".encode())
         admin.execute(f"CREATE TABLE geo.{TABLE} (without_number int)".encode())
         admin.execute(f"COMMENT ON TABLE geo.{TABLE} IS 'Made by job {CURRENT}: by an older release.'".encode())
+        admin.execute(f"ALTER TABLE geo.{TABLE} OWNER TO graticule_owner".encode())
         query: LiteralString = "SELECT dagapp.fault_of_table(%s, %s, %s)"
         assert admin.execute(query, [CURRENT, TABLE, 2**20]).fetchone() == (None,)
         admin.rollback()
+
+
+async def test_a_worker_cannot_keep_a_table_that_is_approved_and_copied(
+    outputs: TestDatabase, pool: Database, worker: psycopg.Connection[Any]
+) -> None:
+    """A table that a worker makes by itself instead of promoting one stays its own, and its rows could still change."""
+    await _load(pool, CURRENT, TABLE)
+    with psycopg.connect(outputs.url(), autocommit=True) as admin:
+        admin.execute(f"DROP TABLE geo.{TABLE}".encode())
+    worker.execute(f"CREATE TABLE geo.{TABLE} (fid bigint PRIMARY KEY)".encode())
+    worker.execute(f"COMMENT ON TABLE geo.{TABLE} IS 'Made by job {CURRENT}: x.'".encode())
+    with (
+        pytest.raises(psycopg.DatabaseError, match="the table does not belong to graticule_owner"),
+        worker.transaction(),
+    ):
+        worker.execute("SELECT dagapp.make_copy(%s, %s)", [EXPORT, TABLE])
+    query: LiteralString = "SELECT dagapp.fault_of_table(%s, %s, 1000000)"
+    assert worker.execute(query, [CURRENT, TABLE]).fetchone() == (
+        "it belongs to graticule_worker and not to graticule_owner (take it over: graticule schema migrate)",
+    )
 
 
 RUNS_AS = """
@@ -471,15 +449,6 @@ def test_rights_that_a_worker_gave_away_end_when_its_table_is_live(worker: psyco
         assert row == (False, False, role != "graticule_serve_external")
 
 
-def test_a_worker_cannot_write_in_the_name_of_a_decision(
-    outputs: TestDatabase, worker: psycopg.Connection[Any]
-) -> None:
-    with _at_work(outputs):
-        worker.execute("SELECT set_config('graticule.asset_id', %s, true)", [rows.ASSET])
-        with pytest.raises(psycopg.DatabaseError, match="no job of the asset is at work"):
-            _write_item(worker, COLLECTION, None)
-
-
 async def test_tiles_beside_a_table_count_when_its_owner_made_them(
     pool: Database, worker: psycopg.Connection[Any]
 ) -> None:
@@ -495,187 +464,6 @@ async def test_tiles_beside_a_table_count_when_its_owner_made_them(
     worker.execute("SELECT dagapp.make_copy(%s, %s)", [EXPORT, TABLE])
     copies = "SELECT relname FROM pg_class WHERE relnamespace = 'external'::regnamespace AND relkind = 'r'"
     assert worker.execute(copies).fetchall() == [(TABLE,)]
-
-
-def _write_item(worker: psycopg.Connection[Any], collection: str, named: JobId | None, item_id: str = ITEM) -> None:
-    worker.execute("SELECT set_config('graticule.job_id', %s, true)", [named or ""])
-    worker.execute(INSERT_ITEM, [item_id, collection])
-    worker.execute("DELETE FROM pgstac.items WHERE collection = %s AND id = %s", [collection, item_id])
-
-
-def test_the_catalog_takes_items_of_an_asset_from_its_jobs(worker: psycopg.Connection[Any]) -> None:
-    _write_item(worker, COLLECTION, CURRENT)
-
-
-@pytest.mark.parametrize("item_id", ["roads-01234567-v1", "roads-01234567-v", "another"])
-def test_a_job_of_one_version_writes_no_item_of_another(
-    outputs: TestDatabase, worker: psycopg.Connection[Any], item_id: str
-) -> None:
-    refused = f"{CURRENT} may not write the item '{COLLECTION}/{item_id}'"
-    with pytest.raises(psycopg.DatabaseError, match=refused):
-        _write_item(worker, COLLECTION, CURRENT, item_id)
-    worker.rollback()
-    with psycopg.connect(outputs.url()) as admin:
-        admin.execute(INSERT_ITEM, [item_id, COLLECTION])
-        admin.execute("SELECT set_config('graticule.job_id', %s, true)", [CURRENT])
-        admin.execute("SET LOCAL ROLE graticule_worker")
-        with pytest.raises(psycopg.DatabaseError, match=refused):
-            admin.execute("DELETE FROM pgstac.items WHERE collection = %s AND id <> %s", [COLLECTION, ITEM])
-        admin.rollback()
-
-
-@pytest.mark.parametrize("named", [DIRECT, OUTDATED, EXPORT, ENDED])
-def test_the_catalog_refuses_items_and_collections_of_an_asset_from_others(
-    worker: psycopg.Connection[Any], named: JobId
-) -> None:
-    with pytest.raises(psycopg.DatabaseError, match=f"{named} may not write the collection '{COLLECTION}'"):
-        _write_item(worker, COLLECTION, named)
-    worker.rollback()
-    worker.execute("SELECT set_config('graticule.job_id', %s, true)", [named])
-    with pytest.raises(psycopg.DatabaseError, match="may not write the collection"):
-        worker.execute("UPDATE pgstac.collections SET content = content WHERE id = %s", [COLLECTION])
-
-
-PARTS_OF_OTHERS: dict[str, tuple[LiteralString, list[str]]] = {
-    "what all its items have in common": (
-        "INSERT INTO pgstac.base_items (collection, base_item) VALUES (%s, '{}')",
-        [COLLECTION],
-    ),
-    "the times of a partition": (
-        "UPDATE pgstac.partition_stats SET partition_dtrange = '[1900-01-01Z,1900-01-02Z]' WHERE collection = %s",
-        [COLLECTION],
-    ),
-    "a partition taken away": (
-        "UPDATE pgstac.partition_stats SET collection = %s WHERE collection = %s",
-        ["direct-c", COLLECTION],
-    ),
-    "a partition of another table": (
-        "INSERT INTO pgstac.partition_stats (partition, collection) VALUES ('_items_none', %s)",
-        [COLLECTION],
-    ),
-    "its name": (
-        "UPDATE pgstac.collections SET content = jsonb_build_object('id', %s::text) WHERE id = %s",
-        ["direct-d", COLLECTION],
-    ),
-}
-
-
-@pytest.mark.parametrize("named", [DIRECT, OUTDATED])
-@pytest.mark.parametrize("part", PARTS_OF_OTHERS)
-def test_the_catalog_refuses_what_makes_up_a_collection_from_others(
-    worker: psycopg.Connection[Any], part: str, named: JobId
-) -> None:
-    statement, given = PARTS_OF_OTHERS[part]
-    worker.execute("SELECT set_config('graticule.job_id', %s, true)", [named])
-    with pytest.raises(psycopg.DatabaseError, match="may not write the collection"):
-        worker.execute(statement, given)
-
-
-def test_a_job_edits_its_own_collection_with_all_that_makes_it_up(worker: psycopg.Connection[Any]) -> None:
-    worker.execute("SELECT set_config('graticule.job_id', %s, true)", [CURRENT])
-    worker.execute(
-        'UPDATE pgstac.collections SET content = content || \'{"item_assets": {"cog": {}}}\' WHERE id = %s',
-        [COLLECTION],
-    )
-    query: LiteralString = "SELECT count(*) FROM pgstac.base_items WHERE collection = %s"
-    assert worker.execute(query, [COLLECTION]).fetchone() == (2,), "the first edit keeps what there was before, too"
-
-
-def _delete_collection(worker: psycopg.Connection[Any], named: JobId, collection: str) -> None:
-    worker.execute("SELECT set_config('graticule.job_id', %s, true)", [named])
-    worker.execute("SELECT dagapp.delete_collection(%s)", [collection])
-
-
-@pytest.mark.parametrize("named", [DIRECT, OUTDATED, EXPORT, ENDED])
-def test_only_a_job_of_its_asset_deletes_a_collection(worker: psycopg.Connection[Any], named: JobId) -> None:
-    with pytest.raises(psycopg.DatabaseError, match=f"{named} may not write the collection '{COLLECTION}'"):
-        _delete_collection(worker, named, COLLECTION)
-    worker.rollback()
-    with pytest.raises(InsufficientPrivilege):
-        worker.execute("SELECT pgstac.delete_collection(%s)", [COLLECTION])
-
-
-def test_a_collection_is_deleted_when_it_is_empty(worker: psycopg.Connection[Any]) -> None:
-    worker.execute("SELECT set_config('graticule.job_id', %s, true)", [CURRENT])
-    worker.execute(INSERT_ITEM, [ITEM, COLLECTION])
-    with pytest.raises(psycopg.DatabaseError, match="still has items"), worker.transaction():
-        _delete_collection(worker, UNPUBLISH, COLLECTION)
-    worker.execute("SELECT set_config('graticule.job_id', %s, true)", [UNPUBLISH])
-    worker.execute("DELETE FROM pgstac.items WHERE collection = %s", [COLLECTION])
-    _delete_collection(worker, UNPUBLISH, COLLECTION)
-    query: LiteralString = "SELECT count(*) FROM pgstac.collections WHERE id = %s"
-    assert worker.execute(query, [COLLECTION]).fetchone() == (0,)
-
-
-@contextmanager
-def _at_work(outputs: TestDatabase, *job_ids: JobId) -> Iterator[psycopg.Connection[Any]]:
-    """Let these jobs of the asset be at work, and no others."""
-    with psycopg.connect(outputs.url(), autocommit=True) as admin:
-        admin.execute(
-            "UPDATE dagapp.dag_jobs SET status = 'completed', ended_at = now()"
-            " WHERE asset_id IS NOT NULL AND job_id <> ALL (%s)",
-            [list(job_ids)],
-        )
-        try:
-            yield admin
-        finally:
-            admin.execute("UPDATE dagapp.dag_jobs SET status = 'running', ended_at = NULL WHERE asset_id IS NOT NULL")
-
-
-def test_a_process_of_an_older_release_writes_while_the_job_of_its_version_is_at_work(
-    outputs: TestDatabase, worker: psycopg.Connection[Any]
-) -> None:
-    with _at_work(outputs, CURRENT):
-        _write_item(worker, COLLECTION, None)
-        _write_item(worker, COLLECTION, None, f"{ITEM}-tile-1")
-        worker.execute("UPDATE pgstac.collections SET content = content WHERE id = %s", [COLLECTION])
-        with pytest.raises(psycopg.DatabaseError, match=f"may not write the item '{COLLECTION}/roads-01234567-v1'"):
-            _write_item(worker, COLLECTION, None, "roads-01234567-v1")
-        worker.rollback()
-    for at_work in ([], [OUTDATED]):
-        with _at_work(outputs, *at_work):
-            with pytest.raises(psycopg.DatabaseError, match="no job of the asset is at work"):
-                _write_item(worker, COLLECTION, None)
-            worker.rollback()
-            _write_item(worker, "direct-c", None)
-            worker.rollback()
-
-
-def test_a_process_of_an_older_release_exports_and_changes_nothing_of_what_was_approved(
-    outputs: TestDatabase, worker: psycopg.Connection[Any]
-) -> None:
-    public = f"{COLLECTION}-public"
-    with _at_work(outputs, EXPORT):
-        worker.execute("SELECT pgstac.upsert_collection(%s)", [Jsonb({"id": public})])
-        worker.execute(
-            "SELECT pgstac.check_partition(%s, '[2024-01-01Z,2024-01-01Z]', '[2024-01-01Z,2024-01-01Z]')", [public]
-        )
-        _write_item(worker, public, None)
-        worker.execute("SELECT pgstac.upsert_collection(%s)", [Jsonb({"id": public, "title": "Roads"})])
-        for refused in (
-            lambda: _write_item(worker, COLLECTION, None),
-            lambda: worker.execute("UPDATE pgstac.collections SET content = content WHERE id = %s", [COLLECTION]),
-        ):
-            with pytest.raises(psycopg.DatabaseError, match="no job of the asset is at work"), worker.transaction():
-                refused()
-        worker.rollback()
-
-
-@pytest.mark.parametrize("named", [UNPUBLISH, None])
-def test_a_job_that_withdraws_deletes_items_and_writes_none(
-    outputs: TestDatabase, worker: psycopg.Connection[Any], named: JobId | None
-) -> None:
-    with _at_work(outputs, UNPUBLISH):
-        with pytest.raises(psycopg.DatabaseError, match=f"may not write the item '{COLLECTION}/{ITEM}'"):
-            _write_item(worker, COLLECTION, named)
-        worker.rollback()
-        with psycopg.connect(outputs.url()) as admin:
-            admin.execute(INSERT_ITEM, [ITEM, COLLECTION])
-            admin.execute("SELECT set_config('graticule.job_id', %s, true)", [named or ""])
-            admin.execute("SET LOCAL ROLE graticule_worker")
-            deleted = admin.execute("DELETE FROM pgstac.items WHERE collection = %s", [COLLECTION])
-            assert deleted.rowcount == 1
-            admin.rollback()
 
 
 @pytest.mark.parametrize("platform_id", ["direct", "direct_partner"])

@@ -21,7 +21,7 @@ WRITERS = [DatabaseRole.WORKER, DatabaseRole.ORCHESTRATOR]
 CATALOGUE = {
     "collections": "SIU",
     "items": "SID",
-    "base_items": "SI",
+    "base_items": "S",
     "partition_stats": "SIU",
     "pgstac_settings": "S",
     "format_item_cache": "SD",

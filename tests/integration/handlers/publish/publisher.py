@@ -54,7 +54,7 @@ class Publisher:
         self.admin, self.database, self.folder = admin, database, folder
         self.storage: LocalStorage = LocalStorage(folder)
         self.asset_id, self.dataset = uuid4().hex, "roads_dem"
-        self.item_id = "roads-v{ordinal}-r{revision}-{asset}"
+        self.item_id = "roads-{asset}-v{ordinal}-r{revision}"
         self.signals = Signals()
         self.told: list[dict[str, Any]] = []
         self.on_progress: Callable[[dict[str, Any]], None] = self.told.append
@@ -92,10 +92,10 @@ class Publisher:
             if purpose == "process":
                 self.admin.execute(
                     "INSERT INTO dagapp.asset_versions (asset_id, version_ordinal, version_label, current_job_id,"
-                    " approval_state, approved_revision, reviewer, reviewed_at)"
-                    " VALUES (%s, %s, %s, %s, 'approved', 1, 'r', now()) ON CONFLICT (asset_id, version_ordinal)"
+                    " stac_item_id, approval_state, approved_revision, reviewer, reviewed_at)"
+                    " VALUES (%s, %s, %s, %s, %s, 'approved', 1, 'r', now()) ON CONFLICT (asset_id, version_ordinal)"
                     " DO UPDATE SET current_job_id = excluded.current_job_id",
-                    (self.asset_id, ordinal, f"V{ordinal}", job_id),
+                    (self.asset_id, ordinal, f"V{ordinal}", job_id, inputs.get("stac_item_id")),
                 )
         return job_id
 
@@ -135,7 +135,7 @@ class Publisher:
     async def made_features(self, exports: Mapping[str, bytes], *, revision: int = 1) -> dict[str, Any]:
         """Make a table of features with files beside it, and give what its version knows of them."""
         name, prefix = f"roads_{self.asset_id[:8]}_v0_r{revision}", f"{self.prefix()}/r{revision}"
-        ids = {"stac_item_id": f"roads-r{revision}-{self.asset_id[:8]}", "stac_collection_id": self.collection}
+        ids = {"stac_item_id": f"roads-{self.asset_id[:8]}-v0-r{revision}", "stac_collection_id": self.collection}
         job_id = self.job("process", 0, table_name=name, blob_prefix=prefix, **ids)
         self.made_table(name, (1, "a"), job_id=job_id)
         given = {}
@@ -169,7 +169,7 @@ class Publisher:
         return {"blob_path": product["blob_path"], **ids}
 
     def made_table(self, name: str, *rows: tuple[int, str], job_id: str = "x") -> None:
-        """Make a table of features, as `vector.finalize` does."""
+        """Make a table of features, as `vector.finalize` does: it belongs to the owner of the schema."""
         table = sql.Identifier("geo", name)
         with self.admin.transaction():
             self.admin.execute("SET LOCAL ROLE graticule_worker")
@@ -189,6 +189,8 @@ class Publisher:
                     sql.SQL("INSERT INTO {} VALUES (%s, %s, public.ST_GeomFromText(%s, 4326))").format(table),
                     (*row, square),
                 )
+            self.admin.execute("RESET ROLE")
+            self.admin.execute("SELECT dagapp.take_table('geo', %s)", [name])
 
     # What a worker does
 

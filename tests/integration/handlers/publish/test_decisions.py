@@ -105,20 +105,19 @@ async def test_a_version_becomes_public_is_renewed_and_withdrawn(platform: Platf
     await platform.worked(JobPurpose.EXPORT)
     assert await publisher.blobs() == {"v0/r2/cogs/scene.tif": b"two", "v0/r3/cogs/scene.tif": b"three"}
     await platform.clear(asset_id, "ouo")
-    assert (await platform.worked(JobPurpose.REVERSAL))["removed"] == {"blobs": 2, "tables": 0, "items": 2}
+    assert (await platform.worked(JobPurpose.REVERSAL))["removed"] == {"blobs": 2, "tables": 0, "items": 1}
     version = await platform.version(asset_id)
     assert (version.external_blob_path, version.export_run_id, version.exported_revision) == (None, None, None)
     assert version.first_exported_at is not None
     await platform.clear(asset_id, "public")
     await platform.worked(JobPurpose.EXPORT)
     await platform.unpublish(asset_id)
-    assert (await platform.worked(JobPurpose.UNPUBLISH))["removed"] == {"blobs": 1, "tables": 0, "items": 4}
+    assert (await platform.worked(JobPurpose.UNPUBLISH))["removed"] == {"blobs": 1, "tables": 0, "items": 2}
     assert await publisher.blobs() == {}
     assert len(await publisher.blobs("silver")) == 3
 
 
 async def test_a_reprocessed_revision_of_the_same_content_takes_the_place_of_its_item(platform: Platform) -> None:
-    platform.publisher.item_id = "roads-{asset}-v{ordinal}-r{revision}"
     await platform.made(b"one")
     asset_id = platform.publisher.asset_id
     await platform.approve(asset_id)

@@ -325,7 +325,8 @@ async def test_prepared_tiles_are_copied_and_dropped_with_their_table(publisher:
         CREATE TABLE geo.{tiles} (z smallint, x integer, y integer, mvt bytea, shown bigint, merged bigint);
         INSERT INTO geo.{tiles} VALUES (0, 0, 0, 'tile', 1, 2);
         COMMENT ON TABLE geo.{tiles} IS 'Tiles. Made by job x: a table.';
-        RESET ROLE""".encode()
+        RESET ROLE;
+        SELECT dagapp.take_table('geo', '{tiles}')""".encode()
     )
     output(await publisher.export({"table_name": name}))
     copied = "SELECT z, x, y, mvt, shown, merged FROM external.{}"

@@ -254,6 +254,7 @@ async def test_a_mosaic_that_names_a_foreign_file(mosaic: Site) -> None:
         ("UPDATE {table} SET name = 'b'", "table_content", False),
         ("DELETE FROM {table}", "table_content", False),
         ("CREATE INDEX ON {table} (lower(name))", "table_extended", True),
+        ("ALTER TABLE {table} OWNER TO graticule_worker", "table_owner", True),
         ("COMMENT ON TABLE {table} IS 'Made by job 0: another. Content: 0.'", "table_replaced", True),
     ],
 )
