@@ -1237,15 +1237,19 @@ export interface components {
             expected_version?: number | null;
             dry_run?: boolean | null;
             reason?: string | null;
+            reviewer?: string | null;
             asset_id?: string | null;
             request_id?: string | null;
+            job_id?: string | null;
         };
         NamedReprocessing: {
             expected_version?: number | null;
             version_ordinal?: number | null;
             reason: string;
+            reviewer?: string | null;
             asset_id?: string | null;
             request_id?: string | null;
+            job_id?: string | null;
         };
         NamedRetrial: {
             expected_version?: number | null;

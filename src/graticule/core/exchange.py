@@ -62,6 +62,13 @@ Revision = Annotated[int, Field(strict=True, ge=1, lt=2**31, examples=[2])]
 ReviewerName = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]*$")
 ]
+Reviewer = Annotated[
+    ReviewerName | None,
+    Field(
+        description="The caller is the reviewer. Another name that is sent here is kept in the history beside it.",
+        examples=["user@example.com"],
+    ),
+]
 JobName = Annotated[JobId, StringConstraints(min_length=1, max_length=64, pattern=r"^[^\x00-\x1f\x7f]*$")]
 ClearanceLevel = Annotated[
     ClearanceState,
@@ -186,11 +193,7 @@ class Decision(VersionChange, ReviewedChange):
     job_id: JobName | None = Field(
         None, description="The job that processed the revision; it stands for the same as its request."
     )
-    reviewer: ReviewerName | None = Field(
-        None,
-        description="The caller is the reviewer. Another name that is sent here is kept in the history beside it.",
-        examples=["user@example.com"],
-    )
+    reviewer: Reviewer = None
 
     @model_validator(mode="after")
     def _names_request_or_job(self) -> Self:
@@ -224,6 +227,7 @@ class Reprocessing(VersionChange):
     """Process a version again from the same source, for a reason of ours."""
 
     reason: Reason
+    reviewer: Reviewer = None
 
 
 class Retrial(VersionChange):
@@ -249,6 +253,7 @@ class Removal(ReviewedChange):
     """Remove an asset from all services; its rows stay."""
 
     reason: Reason | None = None
+    reviewer: Reviewer = None
 
 
 class AssetChange(BaseModel):

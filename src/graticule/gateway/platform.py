@@ -19,6 +19,7 @@ from graticule.core.exchange import (
     AssetChange,
     Change,
     Decision,
+    JobName,
     PlatformStatus,
     PlatformSubmission,
     Rejection,
@@ -163,6 +164,19 @@ class Named(Asked):
         return self
 
 
+class NamedByStaff(Asked):
+    """Base of what names an asset: by itself, by a request for it, or by the job that processed it."""
+
+    asset_id: AssetKey | None = None
+    request_id: UUID | None = Field(None, description="Names the request's asset and version.")
+    job_id: JobName | None = Field(None, description="Names the asset and version that the job processed.")
+
+    @model_validator(mode="after")
+    def _names_one(self) -> Self:
+        _require_one_name(self.asset_id, self.request_id, self.job_id)
+        return self
+
+
 class NamedDecision(Decision):
     """Base of a decision that names its asset: by itself, by a request for it, or by the job that processed it."""
 
@@ -170,8 +184,7 @@ class NamedDecision(Decision):
 
     @model_validator(mode="after")
     def _names_one(self) -> Self:
-        if [self.asset_id, self.request_id, self.job_id].count(None) != 2:
-            raise ValueError("name the asset by asset_id, request_id or job_id, and by one of them only")
+        _require_one_name(self.asset_id, self.request_id, self.job_id)
         return self
 
 
@@ -187,11 +200,11 @@ class NamedRevocation(NamedDecision, Revocation):
     """Take an approved version out of service, with the reason."""
 
 
-class NamedRemoval(Named, Removal):
+class NamedRemoval(NamedByStaff, Removal):
     """Remove an asset from all services; its rows stay."""
 
 
-class NamedReprocessing(Named, Reprocessing):
+class NamedReprocessing(NamedByStaff, Reprocessing):
     """Process a version again from the same source, for a reason of ours."""
 
 
@@ -320,6 +333,11 @@ async def retry(
     )
 
 
+def _require_one_name(*names: object) -> None:
+    if names.count(None) != len(names) - 1:
+        raise ValueError("name the asset by asset_id, request_id or job_id, and by one of them only")
+
+
 def _platform_named(form: dict[str, JsonValue], caller: Caller) -> PlatformId:
     """Give the platform that a submission names, or the caller's own."""
     named = form.get("platform_id", None if caller.is_staff else caller.platform_id)
@@ -330,15 +348,15 @@ def _platform_named(form: dict[str, JsonValue], caller: Caller) -> PlatformId:
     return PlatformId(named)
 
 
-async def _target(asked: Named | NamedDecision, reader: AssetReader, caller: Caller) -> Target:
+async def _target(asked: Named | NamedByStaff | NamedDecision, reader: AssetReader, caller: Caller) -> Target:
     """Find what a change is asked for; what is not the caller's is not there."""
     asset_id = None if asked.asset_id is None else AssetId(asked.asset_id)
-    job_id = asked.job_id if isinstance(asked, NamedDecision) else None
+    job_id = None if isinstance(asked, Named) else asked.job_id
     return await reader.target(asset_id, asked.request_id, caller, job_id=job_id)
 
 
-def _body(model: type[Change], asked: Named | NamedDecision, target: Target) -> Change:
-    """Give what the orchestrator is asked; a request names its own version."""
+def _body(model: type[Change], asked: Named | NamedByStaff | NamedDecision, target: Target) -> Change:
+    """Give what the orchestrator is asked; a request names its own version, and so does a job."""
     given = {name: getattr(asked, name) for name in asked.model_fields_set if name in model.model_fields}
     if target.version_ordinal is not None and issubclass(model, VersionChange):
         if given.get("version_ordinal") not in {None, target.version_ordinal}:

@@ -125,6 +125,10 @@ class AssetUnderChange:
         """Tell whether a job of one of these purposes is under way."""
         return bool(await AssetRepository(self.connection).active_jobs(self.asset.asset_id, version_ordinal, purposes))
 
+    def other_reviewer(self, named: str | None) -> str | None:
+        """Return the reviewer whom a body names, for the history, if that is another name than the caller's."""
+        return None if named == self.caller.name else named
+
     async def tell(self, event_type: EventType, now: datetime, version_ordinal: int | None = None, **data: Any) -> None:
         """Leave the event of the change, and tell those who remember the asset."""
         event = {

@@ -83,7 +83,7 @@ class ReviewService:
                 revision=version.revision,
                 clearance_before=before,
                 clearance_state=asked.clearance_level,
-                **_said(asked, caller),
+                **_said(asked, change),
             )
             job_id = await self._follow_clearance(change, before, version, now)
             return _answer(change, version, warning=cleared.warning, job_id=job_id)
@@ -126,7 +126,7 @@ class ReviewService:
                 version.version_ordinal,
                 revision=version.revision,
                 reason=asked.reason,
-                **_said(asked, caller),
+                **_said(asked, change),
             )
             return _answer(change, version)
 
@@ -151,7 +151,7 @@ class ReviewService:
                 version.version_ordinal,
                 revision=before.approved_revision,
                 reason=asked.reason,
-                **_said(asked, caller),
+                **_said(asked, change),
             )
             await layer_catalog.follow(change, now)
             job_id = await self._withdraw(change, before, now)
@@ -214,7 +214,8 @@ class ReviewService:
             for deleted in await AssetVersionRepository(change.connection).delete(asset_id, None, caller.name, now):
                 change.written(deleted)
             await change.change_asset(now, deleted_at=now, deleted_by=caller.name, latest_approved_version_ordinal=None)
-            await change.tell(EventType.ASSET_UNPUBLISHED, now, reason=asked.reason)
+            named = change.other_reviewer(asked.reviewer)
+            await change.tell(EventType.ASSET_UNPUBLISHED, now, reason=asked.reason, reviewer_named=named)
             await layer_catalog.follow(change, now)
             return _answer(change, job_id=await self._publishing.unpublish(change, versions))
 
@@ -235,7 +236,7 @@ class ReviewService:
             now,
             before=before,
             clearance_state=level,
-            **_said(asked, change.caller),
+            **_said(asked, change),
         )
         job_id = await self._follow_clearance(change, before, version, now)
         return _answer(change, version, warning=cleared.warning, job_id=job_id)
@@ -253,7 +254,7 @@ class ReviewService:
         """
         if not change.four_eyes:
             return False
-        said = {} if asked is None else _said(asked, change.caller)
+        said = {} if asked is None else _said(asked, change)
         versions = await self._publishing.list_unpublished(change, named)
         return bool(await four_eyes.second(change, versions, now, **said))
 
@@ -315,7 +316,7 @@ async def _endorse(change: AssetUnderChange, asked: Approval, version: AssetVers
         now,
         version.version_ordinal,
         revision=version.revision,
-        **_said(asked, change.caller),
+        **_said(asked, change),
     )
     return _answer(change, version, warning=HALF_APPROVED)
 
@@ -328,9 +329,9 @@ async def _require_served(change: AssetUnderChange, asked: Decision, version: As
     return at_issue
 
 
-def _said(asked: Approval | Rejection | Revocation | ClearanceChange, caller: Caller) -> dict[str, Any]:
+def _said(asked: Approval | Rejection | Revocation | ClearanceChange, change: AssetUnderChange) -> dict[str, Any]:
     """Return what the event of a decision quotes: its note, and whom it names as the reviewer besides the caller."""
-    return {"reviewer_named": None if asked.reviewer == caller.name else asked.reviewer, "note": asked.note}
+    return {"reviewer_named": change.other_reviewer(asked.reviewer), "note": asked.note}
 
 
 async def _require_intact_table(

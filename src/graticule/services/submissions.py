@@ -113,7 +113,8 @@ class SubmissionService:
             version = change.chosen(asked.version_ordinal, change.live)
             _require_order(change, version)
             source, event = await _last_request(change, version), EventType.ASSET_VERSION_REPROCESSED
-            return await self._revise(change, version, _submission_of(source), event, source_bytes, reason=asked.reason)
+            said = {"reason": asked.reason, "reviewer_named": change.other_reviewer(asked.reviewer)}
+            return await self._revise(change, version, _submission_of(source), event, source_bytes, **said)
 
     async def _check_new(self, asked: PlatformSubmission, caller: Caller, idempotency_key: str | None) -> int | None:
         """Check what is new, in no transaction: the storage may be slow. Returns the size of the file, if known."""
@@ -245,6 +246,7 @@ class SubmissionService:
         source_bytes: int | None,
         *,
         reason: str | None = None,
+        reviewer_named: str | None = None,
         idempotency_key: str | None = None,
     ) -> SubmissionReceipt:
         """Begin a new revision; the one before is logged as it was."""
@@ -264,7 +266,7 @@ class SubmissionService:
             )
         )
         await RequestRepository(change.connection).insert(order.request)
-        await self._start(change, order, event, now, reason=reason)
+        await self._start(change, order, event, now, reason=reason, reviewer_named=reviewer_named)
         return _receipt(order.request)
 
     def _order(self, change: AssetUnderChange, request: PlatformRequest, source_bytes: int | None) -> _Order:

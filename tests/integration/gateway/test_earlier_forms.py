@@ -79,6 +79,44 @@ async def test_an_approval_names_job_request_or_asset_and_a_reviewer(
     assert approved["asset"]["clearance_state"] == "ouo"
 
 
+@pytest.mark.parametrize("name", ["job_id", "request_id", "asset_id"])
+@pytest.mark.parametrize("deed", ["reject", "revoke", "unpublish", "reprocess"])
+async def test_all_other_decisions_name_job_request_or_asset_and_a_reviewer_too(
+    front: Front, deed: str, name: str
+) -> None:
+    await submit_and_process(front, resource_id="other")
+    receipt = await submit_and_process(front)
+    asset_id = receipt["asset_id"]
+    if deed == "revoke":
+        await front.post("reviewer", "/platform/approve", {"asset_id": asset_id, "clearance_level": "ouo"})
+    body = {name: receipt[name], "reviewer": REVIEWER, "reason": "Clouds"}
+    answer = await front.post("admin", f"/platform/{deed}", body, 202 if deed == "reprocess" else 200)
+    if deed == "reprocess":
+        assert (answer["asset_id"], answer["version_ordinal"], answer["revision"]) == (asset_id, 0, 2)
+    elif deed == "unpublish":
+        assert (answer["asset"]["asset_id"], answer["asset"]["deleted_by"]) == (asset_id, "admin")
+    else:
+        assert (answer["version"]["asset_id"], answer["version"]["reviewer"]) == (asset_id, "admin")
+    events = "SELECT actor, data ->> 'reviewer_named' FROM dagapp.dag_job_events WHERE asset_id = %s"
+    assert ("admin", REVIEWER) in front.execute(events, asset_id), "the name in the body is kept beside the caller"
+
+
+@pytest.mark.parametrize("deed", ["reject", "revoke", "unpublish", "reprocess"])
+async def test_no_decision_is_of_a_job_that_processed_nothing_or_beside_another_name(front: Front, deed: str) -> None:
+    receipt = await submit_and_process(front)
+    nothing = {"job_id": "0" * 32, "reviewer": REVIEWER, "reason": "Clouds"}
+    problem_of(await front.ask("admin", "POST", f"/platform/{deed}", json=nothing), 404, "not_found")
+    for other in ("asset_id", "request_id"):
+        both = {"job_id": receipt["job_id"], other: receipt[other], "reason": "Clouds"}
+        problem_of(await front.ask("admin", "POST", f"/platform/{deed}", json=both), 422, "invalid_input")
+
+
+async def test_a_retry_names_no_job_because_partners_know_none(front: Front) -> None:
+    receipt = await submit_and_process(front)
+    body = {"job_id": receipt["job_id"]}
+    problem_of(await front.ask("partner", "POST", "/platform/retry", json=body), 422, "invalid_input")
+
+
 async def test_a_job_that_processed_nothing_names_no_version(front: Front) -> None:
     body = {"job_id": "0" * 32, "reviewer": REVIEWER, "clearance_level": "ouo"}
     problem = problem_of(await decide(front, body), 404, "not_found")
