@@ -27,7 +27,7 @@ async def states(board: Board, tasks: list[Any]) -> list[str]:
 async def test_a_partner_gets_a_process_while_long_tasks_of_another_hold_all_others(
     board: Board, start_worker: StartWorker
 ) -> None:
-    long = await give_long(board, 6)
+    long = await give_long(board, 6, seconds=30)
     async with start_worker(concurrency=3):
         await board.leased(long[1])
         quick = [await board.run(SLOW, task_id=f"quick_{n}", share="pb", turn=0, seconds=0) for n in range(2)]
@@ -47,7 +47,7 @@ async def test_concurrency_bounds_the_spare_process_too(board: Board, start_work
 async def test_tasks_that_need_no_process_are_not_kept_from_an_idle_worker(
     board: Board, start_worker: StartWorker
 ) -> None:
-    long = await give_long(board, 2, seconds=10)
+    long = await give_long(board, 2, seconds=30)
     async with start_worker(concurrency=3):
         await board.leased(long[1])
         kept = await board.give("test.waits_for_cancel", share="pb", turn=0)  # in the slot that is left
