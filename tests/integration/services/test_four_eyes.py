@@ -43,20 +43,21 @@ async def waiting(desk: Desk, label: str = "V1", content: str = "a") -> str:
     return receipt.asset_id
 
 
-async def approve(desk: Desk, caller: Caller, asset_id: str, level: str) -> AssetChange:
+async def by(desk: Desk, caller: Caller, decide: Callable[[], Awaitable[AssetChange]]) -> AssetChange:
+    """Decide as someone else than the submitter."""
     submitter, desk.caller = desk.caller, caller
     try:
-        return await desk.approve(asset_id, level)
+        return await decide()
     finally:
         desk.caller = submitter
+
+
+async def approve(desk: Desk, caller: Caller, asset_id: str, level: str) -> AssetChange:
+    return await by(desk, caller, lambda: desk.approve(asset_id, level))
 
 
 async def clear(desk: Desk, caller: Caller, asset_id: str, level: str) -> AssetChange:
-    submitter, desk.caller = desk.caller, caller
-    try:
-        return await desk.clear(asset_id, level)
-    finally:
-        desk.caller = submitter
+    return await by(desk, caller, lambda: desk.clear(asset_id, level))
 
 
 async def test_who_submitted_a_revision_does_not_approve_it(careful: Desk) -> None:
@@ -139,15 +140,6 @@ async def test_all_versions_reach_the_public_only_when_two_have_approved_each(ca
 async def test_without_the_rule_one_person_is_enough(desk: Desk) -> None:
     asset_id = await waiting(desk)
     assert (await desk.approve(asset_id, "public")).asset.clearance_state is ClearanceState.PUBLIC
-
-
-async def by(desk: Desk, caller: Caller, decide: Callable[[], Awaitable[AssetChange]]) -> AssetChange:
-    """Decide as someone else than the submitter."""
-    submitter, desk.caller = desk.caller, caller
-    try:
-        return await decide()
-    finally:
-        desk.caller = submitter
 
 
 async def refused(decision: Awaitable[object]) -> str:
