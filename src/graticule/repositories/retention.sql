@@ -34,15 +34,17 @@ SELECT (SELECT count(*) FROM jobs) AS jobs, (SELECT count(*) FROM nodes) AS node
        (SELECT count(*) FROM checkpoints) AS checkpoints, (SELECT count(*) FROM callbacks) AS callbacks;
 
 -- name: hold_scratch_jobs
--- Those of the jobs with these working folders that ended long ago, whether their rows stay or not.
+-- Those of the jobs with these working folders (scratch_name in storage/paths.py) that ended long ago, whether their rows
+-- stay or not.
 SELECT job_id FROM dagapp.dag_jobs
-WHERE ended_at < %(before)s AND right(job_id, 8) = ANY (%(names)s)
+WHERE ended_at < %(before)s AND CASE WHEN length(job_id) > 32 THEN job_id ELSE right(job_id, 8) END = ANY (%(names)s)
 FOR UPDATE SKIP LOCKED;
 
 -- name: shared_scratch
 -- The working folders that other jobs have too. Few names are asked for, and so seldom that no index is kept for them.
-SELECT DISTINCT right(job_id, 8) AS name FROM dagapp.dag_jobs
-WHERE right(job_id, 8) = ANY (%(names)s) AND job_id <> ALL (%(job_ids)s);
+SELECT DISTINCT name
+FROM dagapp.dag_jobs, LATERAL (SELECT CASE WHEN length(job_id) > 32 THEN job_id ELSE right(job_id, 8) END AS name) AS folder
+WHERE name = ANY (%(names)s) AND job_id <> ALL (%(job_ids)s);
 
 -- name: remove_results
 -- One page of the results by id, which grow with time: those whose job is gone are removed. No index leads from a job

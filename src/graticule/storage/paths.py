@@ -20,6 +20,7 @@ LONGEST_PATH: Final = 1024
 LONGEST_NAME_BYTES: Final = 255  # of a file, as file systems have it
 LONGEST_SUFFIX: Final = 16
 LONGEST_ADDRESS: Final = 4096
+RANDOM_ID_LENGTH: Final = 32  # of the id of a job; one that follows from its inputs is a SHA-256
 AZURE_HOST: Final = "blob.core.windows.net"
 
 CURL: Final = "/vsicurl/"
@@ -78,11 +79,13 @@ def prefix_parts(prefix: str) -> tuple[str, ...]:
 
 
 def scratch_name(job_id: str) -> str:
-    """Name the folder of the silver container in which a job works, and nobody else.
+    """Return the name of the folder of the silver container in which a job works, and nobody else.
 
-    These are the last characters of its id: the first tell the time, and jobs of the same minute share them.
+    Of a random id these are the last characters: the first tell the time, and jobs of the same minute share them.
+    An id that follows from a job's inputs is kept whole: whoever chooses the inputs could make its end that of
+    another job's id.
     """
-    return job_id[-8:]
+    return job_id if len(job_id) > RANDOM_ID_LENGTH else job_id[-8:]
 
 
 def is_name(name: str) -> bool:

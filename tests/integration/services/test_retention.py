@@ -27,6 +27,7 @@ from graticule.repositories.vectors import FeatureTable, VectorRepository
 from graticule.services import retention as retention_module
 from graticule.services.retention import Removed, RetentionService
 from graticule.storage.local import LocalStorage
+from graticule.storage.paths import scratch_name
 
 NOW = datetime.now(UTC)
 LONG_AGO = NOW - timedelta(days=120)
@@ -271,6 +272,19 @@ async def test_the_working_folder_of_a_job_goes_with_it_unless_another_job_has_i
     assert f"1-{failed}" in await job_ids(workflows), "the rows stay, for a version names the job"
     assert {path.name for path in (storage / "silver").iterdir()} == {shared, kept, active, "ddh", "ffffffff"}
     assert removed.scratch == 2
+
+
+async def test_the_id_that_parameters_give_has_a_working_folder_of_its_own(
+    workflows: Connection, retention: RetentionService, storage: Path
+) -> None:
+    """Whoever chooses the parameters can make its last characters those of another job's id."""
+    by_parameters, drawn = "0123abcd" * 8, "f" * 24 + "0123abcd"
+    for name in (scratch_name(by_parameters), scratch_name(drawn)):
+        make(storage / "silver" / name / "out" / "x.tif")
+    await add(workflows, *job_with_rows(by_parameters))
+    await add(workflows, *job_with_rows(drawn, status=JobStatus.RUNNING, ended_at=None))
+    assert (await retention.prune(CUTOFF, batch=10, tell=unheard)).scratch == 1
+    assert [path.name for path in (storage / "silver").iterdir()] == ["0123abcd"]
 
 
 async def test_jobs_of_one_working_folder_in_two_batches_lose_it_with_the_last(

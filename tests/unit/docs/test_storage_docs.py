@@ -50,7 +50,8 @@ def test_its_numbers_are_those_of_the_code() -> None:
     assert (BLOCK_BYTES, AT_ONCE) == (8 * 1024 * 1024, 4)
     assert timedelta(days=1) == UNFINISHED_AFTER
     assert f"{PREFIX}/<path>" in PAGE
-    assert scratch_name("0123456789abcdef") == "89abcdef"
+    assert scratch_name("0123456789abcdef" * 2) == "89abcdef"
+    assert scratch_name("0123456789abcdef" * 4) == "0123456789abcdef" * 4
 
 
 def test_its_settings_exist() -> None:

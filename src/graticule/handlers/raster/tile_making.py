@@ -27,6 +27,7 @@ from graticule.handlers.raster.schemes import Scheme, scheme_of
 from graticule.handlers.raster.source import unchanged
 from graticule.handlers.raster.tiles import TileParams, TilingScheme
 from graticule.handlers.raster.tiling import BLOCK, LARGEST_TILE, SMALLEST_TILE, Tile, batches_of
+from graticule.storage.paths import scratch_name
 
 # Tiles are made beside each other by as many processes as there are processors; a second thread keeps a processor
 # busy that has no tile of its own any more.
@@ -37,7 +38,7 @@ MAX_LISTED_TILES: Final = 10_000  # one by one; the batches name all of them
 def made_scheme(ctx: ProcessContext, params: TilingScheme) -> JsonValue:
     """Stage the scheme, and tell what tasks follow from it."""
     # Two jobs of one source, with other options, must not put their tiles in one folder.
-    own_prefix = f"{prefix_for(params.source)}-{ctx.job_id[-8:]}"
+    own_prefix = f"{prefix_for(params.source)}-{scratch_name(ctx.job_id)}"
     prefix, stem = checked_prefix(params.blob_prefix or own_prefix), stem_of(params.source)
     with (
         unchanged(ctx.storage, params.source, params.source_etag, params.prepared) as opened,

@@ -54,6 +54,15 @@ async def begun(storage: LocalStorage, names: list[str] = FILES, prefix: str = "
     return promotion
 
 
+async def test_a_job_whose_id_its_parameters_give_reaches_no_files_of_another(storage: LocalStorage) -> None:
+    """Whoever chooses parameters can try some until their SHA-256 ends like the id of a job that processes an asset."""
+    await stage(storage, FILES, b"reviewed")
+    chosen = "0" * 56 + JOB[-8:]
+    await stage(storage, FILES, b"forged", chosen)
+    await remove_scratch(storage, chosen)
+    assert set((await blobs(storage)).values()) == {b"reviewed"}
+
+
 def until(count: int) -> Confirm:
     """Let so many files move."""
     left = iter(range(count))
