@@ -9,8 +9,8 @@ SELECT * FROM dagapp.dag_tasks WHERE job_id = %(job_id)s ORDER BY created_at, ta
 
 -- name: claim_tasks
 -- The array keeps the planner to the primary key, however large it believes the queue to be.
--- Where partners are passed over, only the first of all that wait are looked at: a claim never reads a whole line. Two
--- workers may choose the same one, and the second finds it leased.
+-- Where partners are passed over, only the first of all that wait are looked at: a claim never reads a whole line. What
+-- is passed over is not locked: other claims would skip it.
 UPDATE dagapp.dag_tasks
 SET status = 'leased', leased_by = %(worker_id)s, delivery_count = delivery_count + 1,
     lease_expires_at = now() + %(lease_seconds)s * interval '1 second'
@@ -22,14 +22,17 @@ WHERE task_id = ANY (CASE WHEN %(passed_over)s::text[] = '{}' THEN ARRAY(
         LIMIT %(limit)s
         FOR UPDATE SKIP LOCKED
     ) ELSE ARRAY(
-        SELECT task_id FROM (
-            SELECT task_id, handler, share FROM dagapp.dag_tasks
+        SELECT task.task_id FROM (
+            SELECT task_id, handler, share, priority, turn, available_at FROM dagapp.dag_tasks
             WHERE queue = %(queue)s AND status = 'queued' AND available_at <= now()
             ORDER BY priority DESC, turn, available_at, task_id
             LIMIT 50
-        ) AS first
-        WHERE handler <> ALL (%(without)s::text[]) AND split_part(share, '/', 1) <> ALL (%(passed_over)s::text[])
+        ) AS first JOIN dagapp.dag_tasks AS task USING (task_id)
+        WHERE first.handler <> ALL (%(without)s::text[])
+          AND split_part(first.share, '/', 1) <> ALL (%(passed_over)s::text[]) AND task.status::text = 'queued'
+        ORDER BY first.priority DESC, first.turn, first.available_at, first.task_id
         LIMIT %(limit)s
+        FOR UPDATE OF task SKIP LOCKED
     ) END) AND status::text = 'queued'
 RETURNING task_id, job_id, node_id, queue, handler, params, timeout_seconds, retry_count, delivery_count,
           max_deliveries, priority, share, turn, traceparent, available_at,

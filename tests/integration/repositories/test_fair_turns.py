@@ -1,5 +1,6 @@
 """Tasks of partners take turns: nobody waits for all that another has sent."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ from tests.integration.repositories.rows import OWNER
 
 from graticule.core.ids import JobId, WorkerId
 from graticule.core.states import JobStatus
-from graticule.repositories.database import Connection
+from graticule.repositories.database import Connection, Database
 from graticule.repositories.jobs import JobRepository
 from graticule.repositories.queries import load_queries
 from graticule.repositories.step_parts import Part
@@ -137,6 +138,19 @@ async def test_a_partner_that_is_passed_over_keeps_its_turn(line: Line) -> None:
     await line.send(("pb", 2), ("", 1))
     assert Counter(_share_of(task) for task in await line.claim(10, passed_over=["pa"])) == {"pb": 2, "hand": 1}
     assert Counter((await line.drain())[:4]) == {"pa": 2, "pa/5": 2}
+
+
+async def test_two_workers_that_pass_a_partner_over_at_once_have_a_task_each(line: Line, pool: Database) -> None:
+    """A notification wakes all of them; one that came back without a task would not look again for seconds."""
+    await line.send(("pa", 3), ("pb", 2))
+    async with pool.connection() as other, asyncio.timeout(10), line.connection.transaction():
+        (first,) = await line.claim(passed_over=["pa"])
+        others = TaskRepository(other)
+        (second,) = await others.claim(WorkerId("other"), "q", 1, 60, passed_over=["pa"])
+        (third,) = await others.claim(WorkerId("other"), "q", 1, 60)
+    claimed = [task.task_id for task in (first, second, third)]
+    assert claimed == ["pb:000004", "pb:000005", "pa:000001"], "nobody holds what is passed over"
+    assert await line.claim(passed_over=["pa"]) == []
 
 
 async def test_a_higher_priority_goes_before_all_turns(line: Line) -> None:
