@@ -75,10 +75,16 @@ class WatchedQueue:
     is_heavy: bool  # its last tasks were for child processes
     may_have: bool = True  # tasks; False once it was seen empty, until someone says otherwise
     may_have_light: bool = True  # tasks that need no child process
+    none_for_others: float = float("-inf")  # when it was seen to have none of other partners
 
     def announce(self) -> None:
         """Note that there may be tasks of any kind."""
         self.may_have = self.may_have_light = True
+        self.none_for_others = float("-inf")
+
+    def may_have_for_others(self, now: float) -> bool:
+        """Whether there may be tasks for child processes that are of other partners than those who hold them."""
+        return self.is_heavy and self.may_have and now - self.none_for_others >= POLL_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +182,12 @@ class Consumer:
         """Claim a task of a partner who has none in the child processes, when long tasks hold all of them."""
         if self._seconds_to_spare() != 0 or self._is_stopping:
             return False
-        holders = partners_of(self._heavy_runs)
-        for watched in [each for each in self._queues.values() if each.is_heavy and each.may_have]:
+        holders, now = partners_of(self._heavy_runs), time.monotonic()
+        for watched in [each for each in self._queues.values() if each.may_have_for_others(now)]:
+            watched.none_for_others = now  # before the claim, as in `_claim`
             messages = await self._source.receive(watched.name, 1, passed_over=holders)
             if messages:
+                watched.announce()
                 self._hold_all([self._hold(message) for message in messages])
                 self._start()
                 return True
