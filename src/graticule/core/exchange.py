@@ -180,8 +180,8 @@ class VersionChange(Change):
 class Decision(VersionChange, ReviewedChange):
     """Base of a reviewer's decision: it names the revision that the reviewer looked at.
 
-    With several versions it names the version, too. One that names only the asset counts while the version has had a
-    single revision.
+    With several versions it names the version, too. One that names only the asset counts while that has had a single
+    version with a single revision.
     """
 
     revision: Revision | None = Field(

@@ -50,9 +50,9 @@ class RevisionAtIssue:
     def require(self, change: AssetUnderChange, decision: Decision) -> None:
         """Refuse a decision that leaves open which version or which revision was looked at.
 
-        One that names only the asset is about the version that suits it, while that has had a single revision, is the
-        only one that would suit, and did not take the place of another one. A number alone is not enough when there are
-        several versions: each of them has a revision 1.
+        One that names only the asset counts while a single version has ever been there to look at, with a single
+        revision: what it means could otherwise change between the look and the decision. A number alone names none of
+        several versions, for each of them has a revision 1.
         """
         if decision.output_hash is not None:
             return
@@ -68,14 +68,11 @@ class RevisionAtIssue:
             self._refuse_unnamed(change, "version")
 
     def _could_be_another(self, change: AssetUnderChange) -> bool:
-        """Whether another version may have been looked at: one in service, deleted, or overwritten with what failed."""
-        if self.is_served:
-            return len(change.in_service) > 1
-        latest = change.asset.latest_approved_version_ordinal
+        """Whether another version may have been looked at: all but those that failed and were never anything else."""
         return any(
-            other.deleted_at is not None or (other.approval_state is ApprovalState.FAILED and other.revision > 1)
-            for other in change.versions.values()
-            if latest is None or other.version_ordinal >= latest
+            other.approval_state is not ApprovalState.FAILED or other.revision > 1
+            for ordinal, other in change.versions.items()
+            if ordinal != self.version.version_ordinal
         )
 
     def _refuse_unnamed(self, change: AssetUnderChange, what: str) -> None:

@@ -22,7 +22,7 @@ async def test_the_whole_life_of_an_asset(platform: Platform) -> None:
     assert approved["version"]["approval_state"] == "approved"
     second = await platform.submit("V2")
     await platform.processed(second, "b")
-    await platform.deed(asset_id, "reject", reason="clouds")
+    await platform.deed(asset_id, "reject", reason="clouds", request_id=second["request_id"])
     assert (await platform.submit("V3", 409))["code"] == "version_unresolved"
     again = await platform.submit("V2", overwrite=True)
     assert (again["version_ordinal"], again["revision"]) == (1, 2)

@@ -20,9 +20,11 @@ async def front(database: TestDatabase, api: FastAPI, tmp_path: Path) -> AsyncIt
 
 async def approved(front: Front, **more: Any) -> str:
     """Let a version be submitted, processed and approved, and give its asset."""
-    asset_id: str = (await front.submitted(**more))["asset_id"]
+    receipt = await front.submitted(**more)
+    asset_id: str = receipt["asset_id"]
     front.process(asset_id)
-    await front.post("reviewer", "/api/platform/approve", {"asset_id": asset_id, "clearance_level": "ouo"})
+    decision = {"request_id": receipt["request_id"], "clearance_level": "ouo"}
+    await front.post("reviewer", "/api/platform/approve", decision)
     return asset_id
 
 

@@ -213,6 +213,25 @@ async def test_an_asset_alone_does_not_name_what_came_after_a_version_that_was_r
     assert (await DECISIONS[decision](desk, first.asset_id, {**ASSET_ALONE, "ordinal": 1})).changed
 
 
+@pytest.mark.parametrize("decision", OF_WHAT_WAITS)
+async def test_an_asset_alone_does_not_name_what_was_submitted_after_an_approval(desk: Desk, decision: str) -> None:
+    """A decision that is repeated, or that a second reviewer of the first version makes, is not one on the next."""
+    asset_id = await desk.approved("V1")
+    await desk.process(await desk.submit("V2"), content="2")
+    refused = await catch_refusal(DECISIONS[decision](desk, asset_id, ASSET_ALONE))
+    assert code_of(refused) == "revision_required"
+    assert (await DECISIONS[decision](desk, asset_id, {**ASSET_ALONE, "ordinal": 1})).changed
+
+
+@pytest.mark.parametrize("decision", OF_WHAT_IS_SERVED)
+async def test_an_asset_alone_does_not_name_what_took_the_place_of_a_version(desk: Desk, decision: str) -> None:
+    asset_id = await desk.approved("V1")
+    await desk.revoke(asset_id)
+    await desk.delete(asset_id, 0)
+    await desk.approved("V2")
+    assert code_of(await catch_refusal(DECISIONS[decision](desk, asset_id, ASSET_ALONE))) == "revision_required"
+
+
 @pytest.mark.parametrize("decision", OF_WHAT_IS_SERVED)
 async def test_an_asset_alone_does_not_name_one_of_several_versions_in_service(desk: Desk, decision: str) -> None:
     asset_id = await desk.approved("V1")
