@@ -69,7 +69,8 @@ def find_revision(
     for deciding in decisions:
         version = _find_version(versions, ordinal, deciding)
         if version is not None:
-            is_ambiguous = version.revision > 1 or deciding is not decisions[0]
+            is_unnamed = ordinal is None and len(versions) > 1
+            is_ambiguous = is_unnamed or version.revision > 1 or deciding is not decisions[0]
             return RevisionToConfirm(version, deciding, is_ambiguous)
     return None
 

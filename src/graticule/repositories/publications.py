@@ -1,12 +1,14 @@
 """Copies for the public: one holder at a time makes or removes those of a version, while a decision asks for it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 from weakref import WeakKeyDictionary
+
+from psycopg.types.json import Jsonb
 
 from graticule.core.errors import Conflict
 from graticule.core.ids import JobId
@@ -59,6 +61,11 @@ class PublicationHold:
         (row,) = await self._asked("why_unwanted", parameters)
         if row["reason"]:
             raise Unwanted(f"The job must not go on: {row['reason']}.")
+
+    async def names_its_outputs(self, outputs: Mapping[str, Any]) -> bool:
+        """Return whether these outputs are those that the decision behind the job named."""
+        parameters = {"job_id": self.deed.job_id, "outputs": Jsonb(dict(outputs))}
+        return any(row["is_named"] for row in await self._asked("names_its_outputs", parameters))
 
     async def runs(self) -> list[str]:
         """Give the runs in Azure Data Factory of exports of the version that did not complete."""

@@ -37,6 +37,14 @@ WHERE job.asset_id = %(asset_id)s AND job.version_ordinal = %(version_ordinal)s 
   AND job.status <> 'completed' AND kept.data -> 'factory' ->> 'run_id' IS NOT NULL
 ORDER BY job.created_at;
 
+-- name: names_its_outputs
+-- Whether what a job is about to publish is what the decision that started it named, no more and no less.
+SELECT jsonb_strip_nulls(%(outputs)s) = (
+    SELECT coalesce(jsonb_object_agg(name, value), '{}') FROM jsonb_each(jsonb_strip_nulls(input_params)) AS given (name, value)
+    WHERE %(outputs)s ? name
+) AS is_named
+FROM dagapp.dag_jobs WHERE job_id = %(job_id)s;
+
 -- name: find_original
 SELECT pgstac.get_item(%(item_id)s, %(collection_id)s) AS content;
 

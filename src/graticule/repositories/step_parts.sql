@@ -198,7 +198,8 @@ RETURNING 1;
 
 -- name: processed_versions
 -- What an asset version becomes with the job that processes it; a job that is not its current one changes nothing there.
--- A decision lasts through a new revision only if that was made of the same content, and that is known.
+-- A decision lasts through a new revision only if that was made of the same content, and that is known; an approval only if
+-- the workflow is one that it can be trusted to be.
 UPDATE dagapp.asset_versions AS version
 SET processing_state = changed.processing_state,
     processing_started_at = coalesce(
@@ -226,11 +227,16 @@ SET processing_state = changed.processing_state,
         FROM (VALUES (
             version.approval_state, version.reviewer, version.reviewed_at, version.rejection_reason, version.revoked_at
         )) AS kept
-        WHERE changed.processing_state <> 'completed' OR version.content_hash = changed.content_hash
+        WHERE changed.processing_state <> 'completed' OR version.content_hash = changed.content_hash AND (
+            version.approval_state <> 'approved'
+            OR dagapp.keeps_approval(changed.job_id, version.asset_id, version.version_ordinal, version.approved_revision)
+        )
         UNION ALL
         SELECT 'pending_review', NULL, NULL, NULL, NULL, version.approved_revision
-        WHERE changed.processing_state = 'completed'
-          AND (version.content_hash = changed.content_hash) IS NOT TRUE
+        WHERE changed.processing_state = 'completed' AND (version.content_hash = changed.content_hash AND (
+            version.approval_state <> 'approved'
+            OR dagapp.keeps_approval(changed.job_id, version.asset_id, version.version_ordinal, version.approved_revision)
+        )) IS NOT TRUE
     ),
     updated_at = %(now)s
 FROM json_to_recordset(%(processed_versions)s) AS changed (

@@ -25,6 +25,8 @@ from graticule.repositories.catalogue import CatalogueRepository, begin_writing
 from graticule.repositories.outputs import OutputKind, require_outputs
 from graticule.repositories.publications import Deed, PublicationHold, PublicTables, PublishedItems, holding
 
+# What of its parameters an export publishes.
+PUBLISHED: Final = {"revision", "version_prefix", "blob_path", "table_name", "stac_item_id", "stac_collection_id"}
 MAKE_AGAIN: Final = "Revoke the version, or reprocess it and approve the new revision."
 
 
@@ -54,6 +56,7 @@ class _Export:
         given, database = self._given, database_of(self._ctx)
         external_path = self._external_path()
         async with holding(database, self._deed, self._pace.pause) as hold:
+            await self._require_named_outputs(hold)
             item = await self._original(hold)
             async with self._pace.keeping(hold):
                 copies = await self._copies(item)
@@ -81,6 +84,14 @@ class _Export:
         if not given.blob_path.startswith(self._zones.source):
             raise InvalidInput(f"The output {given.blob_path!r} does not lie below {self._zones.source!r}.")
         return self._zones.copy_of(given.blob_path)
+
+    async def _require_named_outputs(self, hold: PublicationHold) -> None:
+        """Refuse other outputs than those of the decision: the parameters are what a workflow made of its inputs."""
+        if not await hold.names_its_outputs(self._given.model_dump(mode="json", include=PUBLISHED)):
+            raise InvalidInput(
+                "The outputs that the workflow passes to publish.export are not those that were approved.",
+                hint=f"Pass these inputs of the workflow unchanged: {', '.join(sorted(PUBLISHED))}.",
+            )
 
     async def _original(self, hold: PublicationHold) -> Document | None:
         given = self._given

@@ -218,11 +218,14 @@ class Publisher:
     async def export(
         self, outputs: dict[str, Any], *, job_id: JobId | None = None, ordinal: int = 0, revision: int = 1, **more: Any
     ) -> HandlerResult:
-        """Export a revision; without a job, by one that is started now."""
+        """Export a revision; without a job, by one that is started now. A job keeps the inputs that it has."""
         version = {"asset_id": self.asset_id, "version_ordinal": ordinal, "version_prefix": self.prefix(ordinal)}
         kind = "vector" if outputs.get("table_name") else "raster"
         given = {**version, "revision": revision, "data_type": kind, **outputs, **more}
-        return await self.run("publish.export", job_id or self.job("export", ordinal, **given), **given)
+        job_id = job_id or self.job("export", ordinal, **given)
+        query = "UPDATE dagapp.dag_jobs SET input_params = %s || input_params WHERE job_id = %s"
+        self.admin.execute(query, (Jsonb(given), job_id))
+        return await self.run("publish.export", job_id, **given)
 
     async def reverse(self, *, job_id: JobId | None = None, ordinal: int = 0, **more: Any) -> HandlerResult:
         given = {"asset_id": self.asset_id, "version_ordinal": ordinal, "version_prefix": self.prefix(ordinal), **more}

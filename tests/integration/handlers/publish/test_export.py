@@ -316,6 +316,30 @@ async def test_a_table_is_copied_with_all_that_it_is(publisher: Publisher) -> No
     assert analyzed == 2
 
 
+@pytest.mark.parametrize(
+    "passed",
+    [
+        {"revision": 2, "blob_path": "silver/{prefix}/r2/cogs/scene.tif", "stac_item_id": None},
+        {"blob_path": "silver/{prefix}/r1/cogs/other.tif"},
+        {"stac_item_id": None},
+        {"stac_item_id": "roads-v1"},
+        {"stac_collection_id": "ddh-roads"},
+    ],
+)
+async def test_a_workflow_cannot_publish_other_outputs_than_were_approved(
+    publisher: Publisher, passed: dict[str, Any]
+) -> None:
+    first = await publisher.made(b"approved")
+    await publisher.made(b"pending", revision=2)
+    version = {"asset_id": publisher.asset_id, "version_ordinal": 0, "version_prefix": publisher.prefix()}
+    job_id = publisher.job("export", 0, **version, revision=1, data_type="raster", **first)
+    changed = {name: value and str(value).format(prefix=publisher.prefix()) for name, value in passed.items()}
+    result = await publisher.export({**first, **changed}, job_id=job_id)
+    assert "are not those that were approved" in str(result.error_message)
+    assert await publisher.blobs() == {}
+    assert publisher.items(publisher.public) == []
+
+
 async def test_prepared_tiles_are_copied_and_dropped_with_their_table(publisher: Publisher) -> None:
     name = f"roads_{publisher.asset_id[:8]}_v0"
     tiles = overview_name(name)
