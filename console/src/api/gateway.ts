@@ -1356,6 +1356,7 @@ export interface components {
             processing_started_at?: string | null;
             processing_completed_at?: string | null;
             reviewed_at?: string | null;
+            cleared_at?: string | null;
             made_public_at?: string | null;
             exported_at?: string | null;
             superseded_at?: string | null;
@@ -1615,6 +1616,7 @@ export interface components {
             processing_started_at?: string | null;
             processing_completed_at?: string | null;
             reviewed_at?: string | null;
+            cleared_at?: string | null;
             made_public_at?: string | null;
             exported_at?: string | null;
             superseded_at?: string | null;

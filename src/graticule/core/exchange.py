@@ -355,6 +355,7 @@ class PlatformStatus(BaseModel):
     processing_started_at: datetime | None = None
     processing_completed_at: datetime | None = Field(None, description="When processing ended, well or not.")
     reviewed_at: datetime | None = None
+    cleared_at: datetime | None = Field(None, description="When the asset was cleared first.")
     made_public_at: datetime | None = Field(None, description="When the asset became public first.")
     exported_at: datetime | None = Field(
         None, description="When the copy for the public was complete, whatever became of it."

@@ -131,6 +131,7 @@ class RequestStatusView:
             "processing_started_at": self._own("processing_started_at"),
             "processing_completed_at": self._own("processing_completed_at"),
             "reviewed_at": decision and decision.at,
+            "cleared_at": asset.cleared_at,
             "made_public_at": asset.made_public_at,
             "exported_at": _exported_at(self.found),
             "superseded_at": superseded and superseded.superseded_at,

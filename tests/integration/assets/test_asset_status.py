@@ -104,6 +104,7 @@ async def test_a_completed_request_in_the_words_of_a_partner(reader: AssetReader
         "processing_started_at": None,
         "processing_completed_at": None,
         "reviewed_at": None,
+        "cleared_at": None,
         "made_public_at": None,
         "exported_at": None,
         "superseded_at": None,

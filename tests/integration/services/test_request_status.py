@@ -282,6 +282,8 @@ async def test_copy_is_told_of_through_its_life(desk: Desk) -> None:
     assert [each.export.at is not None for each in seen] == [False, True, True, False, True]
     assert [each.exported_at is not None for each in seen] == [False, False, True, True, True]
     assert len({each.exported_at for each in seen[2:]}) == 1
+    assert [each.cleared_at is not None for each in seen] == [False, True, True, True, True]
+    assert len({each.cleared_at for each in seen[1:]}) == 1
     first = seen[1].made_public_at
     assert first is not None
     assert {each.made_public_at for each in seen[1:]} == {first}
