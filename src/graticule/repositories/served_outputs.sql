@@ -21,7 +21,7 @@ WHERE asset_id = %(asset_id)s AND version_ordinal = %(version_ordinal)s AND audi
 -- its comment does not repeat.
 SELECT pg_get_userbyid(served.relowner) AS owner, obj_description(served.oid, 'pg_class') AS comment,
        dagapp.objection_to_table(served.oid) AS objection,
-       substring(obj_description(original.oid, 'pg_class') FROM 'Content: ([0-9a-f]{64})') AS content_hash
+       substring(obj_description(original.oid, 'pg_class') FROM 'Content: ([0-9a-f]{64})[.]$') AS content_hash
 FROM pg_class AS served
 JOIN pg_namespace AS zone ON zone.oid = served.relnamespace
 LEFT JOIN pg_class AS original

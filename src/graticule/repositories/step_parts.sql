@@ -228,14 +228,12 @@ SET processing_state = changed.processing_state,
             version.approval_state, version.reviewer, version.reviewed_at, version.rejection_reason, version.revoked_at
         )) AS kept
         WHERE changed.processing_state <> 'completed' OR version.content_hash = changed.content_hash AND (
-            version.approval_state <> 'approved'
-            OR dagapp.keeps_approval(changed.job_id, version.asset_id, version.version_ordinal, version.approved_revision)
+            version.approval_state <> 'approved' OR dagapp.keeps_approval(changed.job_id)
         )
         UNION ALL
         SELECT 'pending_review', NULL, NULL, NULL, NULL, version.approved_revision
         WHERE changed.processing_state = 'completed' AND (version.content_hash = changed.content_hash AND (
-            version.approval_state <> 'approved'
-            OR dagapp.keeps_approval(changed.job_id, version.asset_id, version.version_ordinal, version.approved_revision)
+            version.approval_state <> 'approved' OR dagapp.keeps_approval(changed.job_id)
         )) IS NOT TRUE
     ),
     updated_at = %(now)s

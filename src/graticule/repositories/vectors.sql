@@ -116,7 +116,7 @@ SELECT pg_advisory_xact_lock(hashtextextended('graticule table ' || %(name)s, 0)
 SELECT dagapp.hash_rows('geo', %(name)s) AS hash;
 
 -- name: live_hash
-SELECT substring(obj_description(to_regclass(%(live)s), 'pg_class') FROM 'Content: ([0-9a-f]{64})') AS hash;
+SELECT substring(obj_description(to_regclass(%(live)s), 'pg_class') FROM 'Content: ([0-9a-f]{64})[.]$') AS hash;
 
 -- name: promote_table
 -- The staging table takes the name, and what has it now goes; the database refuses a name that is not the job's.

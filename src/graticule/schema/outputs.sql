@@ -338,7 +338,7 @@ CREATE OR REPLACE FUNCTION dagapp.fault_of_table(of_job text, wanted text, most_
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     live oid := (SELECT oid FROM pg_class WHERE relname = wanted AND relnamespace = 'geo'::regnamespace);
-    hash text := substring(obj_description(live, 'pg_class') FROM 'Content: ([0-9a-f]{64})');
+    hash text := substring(obj_description(live, 'pg_class') FROM 'Content: ([0-9a-f]{64})[.]$');
     owner name := (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = live);
 BEGIN
     IF live IS NULL THEN
@@ -480,7 +480,7 @@ BEGIN
                                      'the table is more than rows: ' || dagapp.objection_to_table(original));
     ELSIF (SELECT relowner FROM pg_class WHERE oid = original) <> 'graticule_owner'::regrole THEN
         PERFORM dagapp.refuse_output(of_job, 'copy', wanted, 'the table does not belong to graticule_owner');
-    ELSIF substring(described FROM 'Content: ([0-9a-f]{64})') <> dagapp.hash_rows('external', 'making_' || md5(wanted)) THEN
+    ELSIF substring(described FROM 'Content: ([0-9a-f]{64})[.]$') <> dagapp.hash_rows('external', 'making_' || md5(wanted)) THEN
         PERFORM dagapp.refuse_output(of_job, 'copy', wanted, 'its rows are not those that were approved');
     END IF;
     -- An older release replaces a table without its tiles, and a worker could make tiles beside a table that is not its own.

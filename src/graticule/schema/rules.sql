@@ -113,24 +113,16 @@ BEGIN
     WHERE noted.asset_id = version.asset_id AND noted.version_ordinal = version.version_ordinal;
 END $$;
 
--- Whether a job makes of the same content what its reviewer would expect: by a workflow of a release or an installed package,
--- or by the very one that made the approved revision. A file in a folder may have changed since.
-CREATE OR REPLACE FUNCTION dagapp.keeps_approval(of_job text, of_asset text, of_ordinal int, approved int) RETURNS boolean
+-- Whether a job makes of the same content what its reviewer would expect: by a workflow of a release or of an installed
+-- package. A file in a folder says itself what its content was, and may read another one each time.
+CREATE OR REPLACE FUNCTION dagapp.keeps_approval(of_job text) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (
-        SELECT FROM dagapp.dag_jobs AS job
-        WHERE job.job_id = of_job AND (
-            EXISTS (SELECT FROM dagapp.dag_definitions AS known
-                    WHERE known.workflow_hash = job.workflow_hash AND known.source <> 'folder')
-            OR EXISTS (
-                SELECT FROM dagapp.asset_revisions AS made JOIN dagapp.dag_jobs AS earlier ON earlier.job_id = made.job_id
-                WHERE made.asset_id = of_asset AND made.version_ordinal = of_ordinal AND made.revision = approved
-                  AND earlier.workflow_hash = job.workflow_hash
-            )
-        )
+        SELECT FROM dagapp.dag_jobs AS job JOIN dagapp.dag_definitions AS known USING (workflow_hash)
+        WHERE job.job_id = of_job AND known.source <> 'folder'
     )
 $$;
-GRANT EXECUTE ON FUNCTION dagapp.keeps_approval(text, text, int, int) TO graticule_orchestrator;
+GRANT EXECUTE ON FUNCTION dagapp.keeps_approval(text) TO graticule_orchestrator;
 
 -- A revision that was made of the same content keeps the approvals of the one before it.
 CREATE OR REPLACE FUNCTION dagapp.keep_approvers() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -157,14 +157,14 @@ async def test_tiles_of_an_item_that_begins_like_the_namespace_stay_its_assets(
     await _require(pool, DIRECT, OutputKind.COLLECTION, f"{item}-tiles")
 
 
-async def _load(pool: Database, job_id: JobId, name: str) -> None:
+async def _load(pool: Database, job_id: JobId, name: str, sentence: str = "a test.") -> None:
     async with pool.connection() as connection, connection.transaction():
         tables = VectorRepository(connection, job_id)
         made = FeatureTable({"geom": "geometry(Point, 4326)"})
         await tables.create_staging(made, "a test")
         await tables.index_key(made)
         await tables.index_geometry(made)
-        await tables.complete(Description("a test.", {"geom": "geom"}))
+        await tables.complete(Description(sentence, {"geom": "geom"}))
         assert await tables.swap(name)
 
 
@@ -237,6 +237,15 @@ async def test_a_table_that_was_changed_is_told_apart_by_its_rows(outputs: TestD
             admin.execute("SELECT dagapp.make_copy(%s, %s)", [EXPORT, TABLE])
         admin.execute(f"DROP TABLE geo.{TABLE}")
         assert fault() == "it is not there"
+
+
+async def test_the_name_of_a_layer_is_not_taken_for_the_hash_of_its_rows(outputs: TestDatabase, pool: Database) -> None:
+    await _load(pool, CURRENT, TABLE, f"Content: {'0' * 64}.")
+    with psycopg.connect(outputs.url()) as admin:
+        row = admin.execute("SELECT dagapp.fault_of_table(%s, %s, 1000000)", [CURRENT, TABLE]).fetchone()
+        assert row == (None,)
+        admin.execute("SELECT dagapp.make_copy(%s, %s)", [EXPORT, TABLE])
+        admin.rollback()
 
 
 ADDED_BY_HAND: Final[dict[str, LiteralString]] = {

@@ -31,7 +31,7 @@ from graticule.core.exchange import (
 )
 from graticule.core.ids import AssetId, JobId
 from graticule.core.models import AssetRevision, AssetVersion, Event, GeospatialAsset, Job, PlatformRequest
-from graticule.core.models.engine import JobPurpose
+from graticule.core.models.engine import DefinitionSource, JobPurpose
 from graticule.core.models.platform import ClientRole
 from graticule.core.permissions import Caller
 from graticule.core.states import ApprovalState, JobStatus, ProcessingState, RequestStatus
@@ -145,7 +145,20 @@ class Desk:
         asked = Retrial(version_ordinal=ordinal, **more)
         return await self.submissions.retry(AssetId(asset_id), asked, self.caller)
 
+    async def announce(self, source: DefinitionSource) -> None:
+        """Say where an orchestrator found the workflows of the jobs so far."""
+        async with self.pool.connection() as connection, connection.transaction():
+            await connection.execute(
+                "INSERT INTO dagapp.dag_definitions (workflow_id, workflow_hash, definition, source, program_version,"
+                " announced_by, announced_at) SELECT workflow_id, workflow_hash, '{}', %s, '1', 'o', now()"
+                " FROM dagapp.dag_workflows ON CONFLICT (workflow_id, workflow_hash)"
+                " DO UPDATE SET source = excluded.source",
+                [source],
+            )
+
     async def reprocess(self, asset_id: str, ordinal: int | None = None, **more: Any) -> SubmissionReceipt:
+        """Process the same source once more, by a workflow that is shipped."""
+        await self.announce(DefinitionSource.SHIPPED)
         asked = Reprocessing(version_ordinal=ordinal, reason="a better program", **more)
         return await self.submissions.reprocess(AssetId(asset_id), asked, self.caller)
 

@@ -281,33 +281,16 @@ async def test_a_reprocessing_voids_the_approval_when_the_content_is_another(des
     assert (await desk.asset(asset_id)).latest_approved_version_ordinal == 0
 
 
-@pytest.mark.parametrize("source", [None, *DefinitionSource])
-async def test_a_reprocessing_by_a_workflow_file_that_has_changed_voids_the_approval(
-    desk: Desk, source: DefinitionSource | None
+@pytest.mark.parametrize("source", DefinitionSource)
+async def test_a_reprocessing_by_a_workflow_of_a_folder_voids_the_approval(
+    desk: Desk, source: DefinitionSource
 ) -> None:
     """It says itself what the content hash of its source is, and may have read another file."""
     asset_id = await desk.approved()
-    approved_by = (await desk.version(asset_id)).current_job_id
     again = await desk.reprocess(asset_id)
-    async with desk.pool.connection() as connection, connection.transaction():
-        await connection.execute(
-            "INSERT INTO dagapp.dag_workflows SELECT (workflow).* FROM (SELECT jsonb_populate_record(made,"
-            " jsonb_build_object('workflow_hash', repeat('e', 64))) AS workflow FROM dagapp.dag_workflows AS made"
-            " JOIN dagapp.dag_jobs USING (workflow_hash) WHERE job_id = %s) AS other",
-            [approved_by],
-        )
-        await connection.execute(
-            "UPDATE dagapp.dag_jobs SET workflow_hash = repeat('e', 64) WHERE job_id = %s", [approved_by]
-        )
-        if source is not None:
-            await connection.execute(
-                "INSERT INTO dagapp.dag_definitions (workflow_id, workflow_hash, definition, source, program_version,"
-                " announced_by) SELECT workflow_id, workflow_hash, '{}', %s, '1', 'o' FROM dagapp.dag_jobs"
-                " WHERE job_id = %s",
-                [source, again.job_id],
-            )
+    await desk.announce(source)
     await desk.process(again, "a")
-    is_kept = source in {DefinitionSource.SHIPPED, DefinitionSource.PACKAGE}
+    is_kept = source is not DefinitionSource.FOLDER
     assert approval(await desk.version(asset_id)) == ((APPROVED, 2) if is_kept else (PENDING, 1))
     assert await in_service(desk, asset_id) == cog(0, 2 if is_kept else 1)
 
