@@ -141,6 +141,6 @@ def test_geometries_without_polygons_have_no_edges_to_compare() -> None:
     points, line = shapely.MultiPoint(star(2_000, 3)), shapely.LineString(star(2_000, 7))
     flat = shapely.LineString([(1, 1)] * 20)
     limit = complexity.ComplexityLimit()
-    limit.check_large(np.array([points, line, None, shapely.MultiPolygon()]), 0)
+    limit.check_large(np.array([points, line, None, shapely.MultiPolygon()]), np.arange(4))
     limit.check_invalid(np.array([flat, shapely.GeometryCollection([flat, points])]), np.array([1, 2]))
     assert complexity.meetings(shapely.GeometryCollection([points, flat])) == 0

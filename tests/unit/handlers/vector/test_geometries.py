@@ -2,6 +2,7 @@
 
 import contextlib
 import struct
+import time
 from typing import Any
 
 import numpy as np
@@ -204,6 +205,40 @@ def test_parts_are_repaired_one_by_one(size: float, monkeypatch: pytest.MonkeyPa
     few = shapely.make_valid(shapely.from_wkt(bow_ties(4, size)), method="structure", keep_collapsed=False)
     three = shapely.make_valid(shapely.from_wkt(bow_ties(3, size)), method="structure", keep_collapsed=False)
     assert made.area == pytest.approx(few.area + 296 * (few.area - three.area))
+
+
+def comb(count: int, apart: float, height: float = 1000) -> Any:
+    """A polygon of teeth of different heights: valid as long as their sides are at different places."""
+    teeth = np.arange(count)
+    outline = np.empty((4 * count + 2, 2))
+    outline[0], outline[-1] = (-apart, 0), (2 * count * apart, 0)
+    for place, (side, foot) in enumerate([(0, 0.0), (0, None), (1, None), (1, 0.5)]):
+        along = 1e-3 + (teeth + foot) / count * 0.3 * height if foot is not None else (1 + teeth / count) * height
+        outline[1 + place : -1 : 4] = np.column_stack([(2 * teeth + side) * apart, along])
+    return shapely.polygons(outline)
+
+
+def test_a_comb_that_collapses_in_the_target_is_rejected() -> None:
+    """Its 200 teeth take GEOS four seconds, 300 half a minute and a gigabyte, which grows with their square."""
+    good, bad = shapely.box(0, 0, 1, 1), comb(200, 1e-17)
+    assert shapely.is_valid(bad)
+    given: list[bytes | None] = [shapely.to_wkb(each, flavor="iso") for each in (good, bad)]
+    begun = time.process_time()
+    assert rejection(given, source="EPSG:32631") == ("geometry_too_complex", "feature 2")
+    assert time.process_time() - begun < 2
+
+
+def test_many_combs_that_collapse_are_rejected_together() -> None:
+    given: list[bytes | None] = [shapely.to_wkb(comb(48, 1e-17), flavor="iso")] * 100
+    code, where = rejection(given, source="EPSG:32631")
+    assert (code, 20 < int(where.removeprefix("feature ")) < 100) == ("geometry_too_complex", True)
+
+
+def test_a_polygon_with_a_hole_that_collapses_is_rejected_where_it_is_divided() -> None:
+    across = shapely.Polygon(shapely.box(-1e6, -1e5, 4e6, 2e6).exterior, [comb(200, 1e-17).exterior])
+    assert shapely.is_valid(across)
+    given: list[bytes | None] = [shapely.to_wkb(across, flavor="iso")]
+    assert rejection(given, source="EPSG:3832") == ("geometry_too_complex", "feature 1")
 
 
 @pytest.mark.parametrize(

@@ -37,14 +37,17 @@ class ComplexityLimit:
     def __init__(self) -> None:
         self._near = self._meetings = self._vertices = 0
 
-    def check_large(self, geometries: Any, before: int) -> None:
-        """Reject a geometry that could not even be tested; so many features are before the first of them."""
+    def count_vertices(self, count: int) -> None:
+        """Count the vertices of a batch: a larger file may have more repairs."""
+        self._vertices += count
+
+    def check_large(self, geometries: Any, numbers: NDArray[np.intp]) -> None:
+        """Reject a geometry that could not even be tested; these are the numbers of their features."""
         counts = shapely.get_num_coordinates(geometries)
-        self._vertices += int(counts.sum())
         for place in np.flatnonzero(counts > _LARGE).tolist():
             self._near += count_near(geometries[place], _MAX_NEAR_IN_FILE - self._near)
             if self._near > _MAX_NEAR_IN_FILE:
-                raise _too_complex(before + place + 1, "too many of its edges are near each other")
+                raise _too_complex(int(numbers[place]), "too many of its edges are near each other")
 
     def check_invalid(self, geometries: Any, numbers: NDArray[np.intp]) -> None:
         """Reject an invalid geometry that could not be repaired; these are the numbers of their features."""

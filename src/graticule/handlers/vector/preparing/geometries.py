@@ -18,6 +18,7 @@ from pyproj.exceptions import ProjError
 
 from graticule.handlers.vector.described import Shape
 from graticule.handlers.vector.preparing.bounds import Bounds, joined
+from graticule.handlers.vector.preparing.complexity import ComplexityLimit
 from graticule.handlers.vector.preparing.dividing import Divider, of_kind
 from graticule.handlers.vector.preparing.parsing import naming_feature
 from graticule.handlers.vector.preparing.repairing import made_valid, repaired_parts
@@ -73,6 +74,9 @@ class Preparer:
     Z and M are kept as they are. Where the shape has one and a geometry has not, it is 0, as PostGIS's ST_Force4D
     has it.
 
+    Vertices that are apart in the source may be one place in the target: what is valid there may be as much work here
+    as what is rejected there, and is rejected likewise.
+
     Of a layer across the antimeridian, `gap` is a longitude in degrees at which nothing is. In the bounds, longitudes
     west of it are counted on beyond 180, so that they are no wider than the layer.
     """
@@ -98,6 +102,7 @@ class Preparer:
         self._seam = Seam.of(target) if origins is None else None
         self._over_seam = None if self._seam is None else _OverSeam(source, target, self._seam, shape, is_swapped)
         self._gap = None if gap is None or self._globe is None else gap * self._half / 180
+        self._complexity = ComplexityLimit()
 
     def prepared(self, wkb: pa.Array, first: int = 1) -> Prepared:
         """Prepare a batch; `first` is the number of its first feature, by which one that is rejected is told."""
@@ -108,7 +113,8 @@ class Preparer:
         shaped, repaired = self._shaped(wkb, first)
         vertices, is_across = self._placed(shaped, first)
         given = shaped.given
-        is_invalid = _invalid(given, ~is_across)
+        self._complexity.count_vertices(len(vertices.x))
+        is_invalid = self._invalid(given, ~is_across, first)
         if not (is_across | is_invalid).any():
             return Prepared(self._promoted(given), repaired, 0, self._bounds(vertices))
         made = self._mended(shaped, is_across, is_invalid, vertices, first)
@@ -222,6 +228,17 @@ class Preparer:
         is_finite: Flags = np.isfinite(x) & np.isfinite(y)
         return is_finite if self._globe is None else is_finite & self._globe.has(x, y)
 
+    def _invalid(self, given: Bytes, is_asked: Flags, first: int) -> Flags:
+        """Tell which geometries are invalid, or cannot be at all; points never are."""
+        asked = np.flatnonzero(is_asked & ~given.is_null & ~_is_point(given))
+        column = given.column() if len(asked) == len(is_asked) else given.column().take(pa.array(asked))
+        read_in = shapely.from_wkb(column.to_numpy(zero_copy_only=False), on_invalid="ignore")
+        if self._move.is_needed:
+            self._complexity.check_large(read_in, first + asked)
+        invalid = np.zeros(len(is_asked), bool)
+        invalid[asked] = ~shapely.is_valid(read_in)
+        return invalid
+
     def _mended(
         self, shaped: "_Shaped", is_across: Flags, is_invalid: Flags, vertices: "_Vertices", first: int
     ) -> Prepared:
@@ -245,25 +262,35 @@ class Preparer:
         try:
             if is_across and self._over_seam is not None:
                 return self._over_seam.divided(data, number)
-            return self._mended_one(read(data), is_across)
+            return self._mended_one(read(data), is_across, number)
         except shapely.errors.GEOSException as error:
             what = f"The geometry of feature {number} cannot be repaired."
             raise rejected(Code.CORRUPT, what, f"feature {number}") from error
 
-    def _mended_one(self, geometry: Geometry, is_across: bool) -> "_Mended":
+    def _mended_one(self, geometry: Geometry, is_across: bool, number: int) -> "_Mended":
         if not is_across or self._globe is None:
-            return _Mended(self._repaired(geometry), is_repaired=True, is_divided=False)
+            return _Mended(self._repaired(geometry, number), is_repaired=True, is_divided=False)
         if self._move.may_jump:
+            self._check_outlines(geometry, self._globe, number)
             geometry = self._globe.enclosed(geometry)
         is_valid = self._is_valid(geometry)
-        made, is_divided = self._globe.divided(geometry if is_valid else self._repaired(geometry))
+        made, is_divided = self._globe.divided(geometry if is_valid else self._repaired(geometry, number))
         return _Mended(made, not is_valid, is_divided)
 
     def _is_valid(self, geometry: Geometry) -> bool:
         written = self._writer.written(geometry)
         return written is None or bool(shapely.is_valid(shapely.from_wkb(written)))
 
-    def _repaired(self, geometry: Geometry) -> Geometry:
+    def _check_outlines(self, geometry: Geometry, globe: Divider, number: int) -> None:
+        """Reject polygons with holes whose rings could not be repaired: holes are cut out of an area that is valid."""
+        for member in geometry.members:
+            self._check_outlines(member, globe, number)
+        for ring in geometry.rings if geometry.kind == POLYGON and len(geometry.rings) > 1 else []:
+            outline = shapely.from_wkb(self._writer.written(globe.enclosed(replace(geometry, rings=[ring]))))
+            if not shapely.is_valid(outline):
+                self._complexity.check_invalid(np.array([outline]), np.array([number]))
+
+    def _repaired(self, geometry: Geometry, number: int) -> Geometry:
         """Make a geometry valid; of what comes out, only parts of its own dimension are kept.
 
         One that nothing would be left of, such as a flat polygon, stays as it is.
@@ -273,6 +300,7 @@ class Preparer:
         if written is None:
             return several
         given = shapely.from_wkb(written)
+        self._complexity.check_invalid(np.array([given]), np.array([number]))
         made = of_shapely(
             made_valid(given) if geometry.kind in {POINT, LINE, POLYGON, COLLECTION} else repaired_parts(given),
             geometry,
@@ -420,16 +448,6 @@ def _found(given: Bytes) -> Runs:
         starts, counts = np.array(walked(given.data[begin:end].tobytes()), np.int64).reshape(-1, 2).T
         rest.append(Runs(starts + begin, counts, np.full(len(starts), place)))
     return Runs.joined([runs, *rest])
-
-
-def _invalid(given: Bytes, is_asked: Flags) -> Flags:
-    """Tell which geometries are invalid, or cannot be at all; points never are."""
-    asked = np.flatnonzero(is_asked & ~given.is_null & ~_is_point(given))
-    column = given.column() if len(asked) == len(is_asked) else given.column().take(pa.array(asked))
-    read_in = shapely.from_wkb(column.to_numpy(zero_copy_only=False), on_invalid="ignore")
-    invalid = np.zeros(len(is_asked), bool)
-    invalid[asked] = ~shapely.is_valid(read_in)
-    return invalid
 
 
 def _is_point(given: Bytes) -> Flags:

@@ -33,6 +33,7 @@ class Reprojection:
         is_same = source.equals(target, ignore_axis_order=True)
         self._transform = None if is_same else Transformer.from_crs(source, target, always_xy=True).transform
         self._origins = origins
+        self.is_needed = not is_same
         self.may_jump = not has_longitudes(source)
         self.far = half_turn(source) / 2 if source.is_geographic else _QUARTER / _unit(source)  # in the source
         both = has_longitudes(source) and has_longitudes(target)
