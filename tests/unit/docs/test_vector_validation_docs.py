@@ -48,6 +48,11 @@ def test_the_limits() -> None:
         "points of a TopoJSON file": f"{topojson.MAX_POINTS:,}",
         "levels of XML elements": f"{xml_source.MAX_DEPTH}",
         "a tag or comment of XML": f"{xml_source.MAX_TOKEN_BYTES // 1024**2} MiB",
+        "attributes of an XML element": f"{xml_source.MAX_ATTRIBUTES:,}",
+        "distinct elements and attributes below the features of GML": f"{xml_source.MAX_FIELDS:,} of each layer, "
+        f"{xml_source.MAX_PATHS:,} of all",
+        "names of extended data in KML": f"{xml_source.MAX_FIELDS:,}",
+        "folders of KML, and layers of GML": f"{xml_source.MAX_LAYERS:,}",
         "the start and end angle of an arc in GML": f"±{xml_source.MAX_ANGLE} degrees",
         "a feature": f"{ogr.BATCH_BYTES // 1024**2} MiB",
         "crossings and touches of the edges of an invalid polygon": f"{complexity.MAX_MEETINGS:,}, and in a whole file "

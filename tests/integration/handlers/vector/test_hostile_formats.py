@@ -31,7 +31,7 @@ from tests.integration.handlers.vector.test_more_formats import (
 from tests.integration.handlers.vector.writers import write_layer
 
 from graticule.handlers.findings import Rejected
-from graticule.handlers.vector.sources import topojson, xml_source
+from graticule.handlers.vector.sources import ogr_reading, topojson, xml_source
 
 ZIP = "bronze/a.zip"
 ROOT = Path(__file__).parents[4]
@@ -205,6 +205,54 @@ def test_xml_that_is_nested_too_deep_or_cut_off_is_rejected(desk: Desk) -> None:
         assert desk.refusal(f"bronze/deep.{ending}") == "corrupt"
         desk.put(f"bronze/cut.{ending}", text[: len(text) // 2])
         assert desk.refusal(f"bronze/cut.{ending}") in {"corrupt", "not_a_vector"}
+
+
+def gml_of(members: list[str]) -> str:
+    inside = "".join(f"<gml:featureMember>{each}</gml:featureMember>" for each in members)
+    return f'<gml:FeatureCollection xmlns:gml="http://www.opengis.net/gml">{inside}</gml:FeatureCollection>'
+
+
+def kml_of(inside: str) -> str:
+    return f'<kml xmlns="http://www.opengis.net/kml/2.2"><Document>{inside}</Document></kml>'
+
+
+def many(count: int, text: str) -> list[str]:
+    return [text.replace("N", str(number)) for number in range(count)]
+
+
+MARK = "<Placemark>DATA<Point><coordinates>1,1</coordinates></Point></Placemark>"
+DATA = MARK.replace("DATA", '<ExtendedData><Data name="fN"><value>1</value></Data></ExtendedData>')
+CROWDS = {
+    "fields of GML": ("gml", gml_of(many(5_001, "<x><fN>1</fN></x>")), "too_many_fields"),
+    "fields of GML in attributes": ("gml", gml_of(many(5_001, '<x><f aN="1">1</f></x>')), "too_many_fields"),
+    "fields of GML in several layers": ("gml", gml_of(many(4_001, "<xN><a/><b/><c/><d/></xN>")), "too_many_fields"),
+    "layers of GML": ("gml", gml_of(many(5_001, "<xN><f>1</f></xN>")), "too_many_layers"),
+    "attributes of XML": ("gml", gml_of(["<x " + " ".join(many(1_001, 'aN="1"')) + "/>"]), "corrupt"),
+    "layers of KML": ("kml", kml_of("".join(many(5_000, "<Folder><name>fN</name></Folder>"))), "too_many_layers"),
+    "fields of KML": ("kml", kml_of("".join(many(5_001, DATA))), "too_many_fields"),
+}
+
+
+@pytest.mark.parametrize("crowd", CROWDS)
+def test_crowds_in_xml_are_rejected_before_gdal_opens_them(
+    desk: Desk, crowd: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GDAL's time grows with the square of the fields and layers: 100,000 fields did not end in eight minutes."""
+    monkeypatch.setattr(ogr_reading, "layer_names", None)
+    ending, text, code = CROWDS[crowd]
+    desk.put(f"bronze/a.{ending}", text)
+    assert desk.refusal(f"bronze/a.{ending}") == code
+
+
+def test_layers_and_fields_of_xml_below_the_limits_are_read(desk: Desk) -> None:
+    place = '<gml:Point srsName="EPSG:4326"><gml:coordinates>1,1</gml:coordinates></gml:Point>'
+    wide = f"<y>{''.join(many(900, '<fN>1</fN>'))}{place}</y>"
+    layers = [*many(50, f"<xN><f a='1'>1</f>{place}</xN>"), wide]
+    desk.put("bronze/a.gml", gml_of(layers))
+    assert len(desk.rows("bronze/a.gml", layer="y")) == 1
+    folders = "".join(many(50, f"<Folder><name>fN</name>{DATA}</Folder>"))
+    desk.put("bronze/a.kml", kml_of(folders))
+    assert desk.rows("bronze/a.kml", layer="f7")[0]["f7"] in {1, "1"}
 
 
 def test_a_file_of_two_formats_is_opened_as_one(desk: Desk, host: Host) -> None:

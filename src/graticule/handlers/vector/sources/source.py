@@ -82,7 +82,7 @@ _CHECKS: Final = {
     Kind.JSON_FG: check_json_fg,
     Kind.TOPOJSON: topojson.check_size,
     Kind.GML: xml_source.check_gml,
-    Kind.KML: xml_source.check_well_formed,
+    Kind.KML: xml_source.check_kml,
     Kind.GPX: xml_source.check_well_formed,
 }
 _SQLITE: Final = b"SQLite format 3\x00"
