@@ -50,6 +50,7 @@ from graticule.worker.outcome import (
 
 PROGRESS_SECONDS: Final = 0.25  # the worker throttles further
 _MEBIBYTE: Final = 1024 * 1024
+MAX_KEPT_BYTES: Final = 512 * _MEBIBYTE  # from one task to the next, which may take its own limit beyond that
 
 _log = get_logger("graticule.worker.child")  # not "__main__", which it is
 
@@ -185,6 +186,7 @@ class Child:
             progress = Progress(link)
             with bound(**{name: order.header[name] for name in ("task_id", "job_id", "node_id")}), self._trace(order):
                 outcome, is_worn = self._run(order, link, progress)
+            is_worn = is_worn or _kept_bytes() > MAX_KEPT_BYTES
             link.send(_result(outcome, progress.last, is_worn), outcome.output or b"")
             if is_worn:
                 return
@@ -244,8 +246,17 @@ def memory_limit(megabytes: int | None) -> Iterator[None]:
 
 
 def _address_space() -> int:
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-    return pages * resource.getpagesize()
+    return _pages()[0] * resource.getpagesize()
+
+
+def _kept_bytes() -> int:
+    """Return how much memory the process has for itself, without what it has mapped of files."""
+    _, resident, shared, *_ = _pages()
+    return (resident - shared) * resource.getpagesize()
+
+
+def _pages() -> list[int]:
+    return [int(count) for count in Path("/proc/self/statm").read_text(encoding="ascii").split()]
 
 
 def _result(outcome: Outcome, progress: dict[str, JsonValue] | None, is_worn: bool) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from graticule.storage.blocking import BlockingStorage
 from graticule.storage.local import LocalStorage
 from graticule.worker import child as child_module
 from graticule.worker.child import Child, Link, Order, Progress, TaskLink
-from graticule.worker.frames import encoded
+from graticule.worker.frames import encoded, receive_frame
 from graticule.worker.pool import ChildProcess, _order
 from graticule.worker.run import Run
 
@@ -95,6 +95,30 @@ def test_a_source_can_be_read_for_as_long_as_its_task_may_take(tmp_path: Path, m
         order, of_task = Order(_order(Run(message, None, in_process=True), handler), {}), TaskLink(link, "t")
         outcome, _ = Child(link, blocking)._run(order, of_task, Progress(of_task))
     assert (outcome.error_message, seen) == (None, [86_400])
+
+
+def test_a_child_that_keeps_much_memory_ends_after_its_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next task may take its limit beyond what its process has: it gets a fresh one."""
+    kept: list[bytes] = []
+
+    def keeps(_: ProcessContext) -> dict[str, Any]:
+        if kept:
+            raise MemoryError
+        kept.append(b"x" * 64_000_000)
+        return {}
+
+    handler = replace(handlers()["echo"], name="keeps", function=keeps)
+    monkeypatch.setattr(child_module, "find_handler", lambda *_: handler)
+    monkeypatch.setattr(child_module, "MAX_KEPT_BYTES", child_module._kept_bytes() + 48_000_000)
+    run = Run(TaskMessage(TaskId("t"), JobId("j"), NodeId("n"), "keeps", {}, "q"), None, in_process=True)
+    ours, theirs = socket.socketpair()
+    with ours, theirs, BlockingStorage(LocalStorage(tmp_path)) as blocking:
+        link = Link(ours)
+        for _ in range(2):
+            link.orders.put(Order(_order(run, handler), {}))
+        Child(link, blocking).serve()
+        told, _ = receive_frame(theirs)
+    assert (told["status"], told["is_worn"], link.orders.qsize()) == ("completed", True, 1)
 
 
 async def test_a_child_that_reads_no_answer_is_given_no_more(linked: tuple[ChildProcess, socket.socket]) -> None:
