@@ -10,7 +10,17 @@ from graticule.handlers.vector import validation
 from graticule.handlers.vector.examining import chunks, report, scanning
 from graticule.handlers.vector.preparing import complexity, wkb
 from graticule.handlers.vector.rejecting import HOW_TO_FIX, Code, severity_of
-from graticule.handlers.vector.sources import archive, choosing, filegdb, geopackage, ogr, opening, topojson, xml_source
+from graticule.handlers.vector.sources import (
+    archive,
+    choosing,
+    filegdb,
+    geopackage,
+    geoparquet,
+    ogr,
+    opening,
+    topojson,
+    xml_source,
+)
 from graticule.handlers.vector.sources.options import SourceOptions
 from graticule.handlers.vector.sources.source import HEAD_BYTES, MAX_BYTES, TABLE_ENDINGS, Kind
 
@@ -38,6 +48,8 @@ def test_the_formats_and_options() -> None:
 
 def test_the_limits() -> None:
     told = {row[0]: row[1] for row in table(PAGE, "| limit | value |")}
+    parquet = f"features of a Parquet file, each with {geoparquet.ROW_BYTES} bytes more than its values"
+    free = f"{zip_archive.FREE_BYTES // 1024**2} MiB are always allowed"
     assert told == {
         "fields": f"{opening.MOST_FIELDS:,}",
         "layers that become one table": f"{choosing.MAX_MERGED}",
@@ -63,7 +75,8 @@ def test_the_limits() -> None:
         "descriptions of the fields of a File Geodatabase's table": f"{filegdb.MAX_HEADER_BYTES // 1024**2} MiB",
         "files in an archive": f"{zip_archive.MAX_ENTRIES:,}",
         "what is unpacked": f"{zip_archive.MAX_BYTES // 1024**3} GiB, and {zip_archive.MAX_RATIO} times the archive's "
-        f"size; {zip_archive.FREE_BYTES // 1024**2} MiB are always allowed",
+        f"size; {free}",
+        parquet: f"{zip_archive.MAX_RATIO} times the file's size; {free}",
         "memory of the task": f"{validation.MEMORY_LIMIT_MB} MiB",
     }
 

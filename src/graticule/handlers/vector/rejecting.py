@@ -84,7 +84,7 @@ HOW_TO_FIX: Final[dict[Code, str]] = {
     Code.LINKED_CRS: "Write the coordinates in EPSG:4326 and remove the crs member, as in RFC 7946.",
     Code.UNSAFE_ARCHIVE: "Create a plain zip archive: relative paths, no links, no password, deflate compression.",
     Code.NESTED_ARCHIVE: "Extract the inner archives and zip their files directly.",
-    Code.DECOMPRESSION_BOMB: "Put less data into one archive, or upload the file without an archive.",
+    Code.DECOMPRESSION_BOMB: "Put less data into one file, or upload the file without an archive.",
     Code.MISSING_PART: "Zip all files of the dataset together. A Shapefile needs .shp, .shx, .dbf and .prj.",
     Code.UNKNOWN_ENCODING: "Set processing_options.encoding to the encoding of the text, such as CP1252 or UTF-8.",
     Code.NO_COORDINATES: "Set processing_options.x_column and y_column, or wkt_column.",

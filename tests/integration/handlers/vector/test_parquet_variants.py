@@ -245,3 +245,29 @@ def test_a_broken_native_file_is_refused(desk: Desk, encoding: str) -> None:
         desk.put(FILE, whole[:place] + b"\xff\x7f\xff" + whole[place + 3 :])
         with contextlib.suppress(Rejected):
             assert scanned(desk).count == 50 * len(SHAPES[encoding])
+
+
+def repeated(desk: Desk, rows: int, **values: Any) -> None:
+    """Write rows with the same values, each of which is in the file once."""
+    point = shapely.to_wkb(shapely.Point(1, 1))
+    columns = {"g": point, **values}
+    places = pa.array(np.zeros(rows, np.int32))
+    table = pa.table({name: pa.DictionaryArray.from_arrays(places, pa.array([each])) for name, each in columns.items()})
+    plain = pa.table({name: column.cast(column.type.value_type) for name, column in zip(columns, table, strict=True)})
+    metadata = {"geo": json.dumps(described())}
+    pq.write_table(plain.replace_schema_metadata(metadata), desk.folder / FILE, compression="zstd")
+
+
+@pytest.mark.parametrize(("rows", "text"), [(3_000, "x" * 100_000), (2_500_000, "")], ids=["values", "rows"])
+def test_a_small_file_that_becomes_a_huge_table_is_rejected(desk: Desk, rows: int, text: str) -> None:
+    """Archives are held to the same measure: 369 KB became a database of 2.4 GB."""
+    repeated(desk, rows, **({"t": text} if text else {}))
+    assert (desk.folder / FILE).stat().st_size < 1_000_000
+    with pytest.raises(Rejected) as told:
+        scanned(desk)
+    assert told.value.findings[0].code == "decompression_bomb"
+
+
+def test_values_that_repeat_are_read_up_to_the_measure(desk: Desk) -> None:
+    repeated(desk, 2_000, t="x" * 100_000)
+    assert scanned(desk).count == 2_000

@@ -20,12 +20,14 @@ from graticule.handlers.vector.sources.layer import Declared, SourceBatch, with_
 from graticule.handlers.vector.sources.ogr import BATCH_BYTES, BATCH_ROWS
 from graticule.handlers.vector.sources.projections import wkt_of_code, wkt_of_json
 from graticule.handlers.vector.sources.source import SourceFile
+from graticule.handlers.zip_archive import FREE_BYTES, MAX_RATIO
 
 LONGEST_TEXT: Final = 16 * 1024 * 1024  # bytes in a footer
 FASTEST_GROWTH: Final = 4  # from a batch to the next
 MOST_PARTS: Final = 1_000_000  # of a list in a footer
 BUFFER_BYTES: Final = 1024 * 1024  # that are read at once of each column
 MOST_COLUMNS: Final = 2000  # with those within others
+ROW_BYTES: Final = 100  # of a row in a table and its indexes, beyond its values
 _WKB: Final = "WKB"
 _TYPES_OF: Final = {
     "wkb": (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view),
@@ -64,8 +66,9 @@ class GeoColumns:
 class ParquetReader:
     """Reads the features of some row groups."""
 
-    def __init__(self, file: pq.ParquetFile, geo: GeoColumns, groups: range, first_fid: int) -> None:
+    def __init__(self, file: pq.ParquetFile, geo: GeoColumns, groups: range, first_fid: int, max_bytes: int) -> None:
         self._file = file
+        self._max_bytes = max_bytes
         self._first_fid = first_fid
         self._geo = geo
         self._groups = groups
@@ -77,8 +80,8 @@ class ParquetReader:
         self.fields = pa.schema(map(_plain, fields))
 
     def batches(self) -> Iterator[SourceBatch]:
-        """Give the features."""
-        first = self._first_fid
+        """Give the features; `Rejected` when they take much more room than the file: equal values are written once."""
+        first, size = self._first_fid, 0
         with telling_errors():
             names = [*self._names, self._geo.primary]
             read = self._file.iter_batches(1, row_groups=list(self._groups), columns=names, use_threads=False)
@@ -88,7 +91,12 @@ class ParquetReader:
                 attributes = with_columns(batch, values, self.fields)
                 wkb = _wkb(batch.column(self._geo.primary), self._geo, first)
                 first += len(wkb)
-                self._file.reader.set_batch_size(_next_rows(len(wkb), attributes.nbytes + wkb.nbytes))
+                read_now = attributes.nbytes + wkb.nbytes
+                size += read_now + ROW_BYTES * len(wkb)
+                if size > self._max_bytes:
+                    what = f"The features of the file take more than {self._max_bytes // 1024**2} MiB."
+                    raise rejected(Code.DECOMPRESSION_BOMB, what)
+                self._file.reader.set_batch_size(_next_rows(len(wkb), read_now))
                 yield SourceBatch(attributes, wkb)
 
 
@@ -110,7 +118,7 @@ def open_parquet(file: SourceFile, chunk: Chunk | None = None, first_fid: int = 
             groups = range(opened.metadata.num_row_groups)
             if chunk is not None and chunk.begin is not None and chunk.end is not None:
                 groups = groups[chunk.begin : chunk.end]
-            reader = ParquetReader(opened, geo, groups, first_fid)
+            reader = ParquetReader(opened, geo, groups, first_fid, max(FREE_BYTES, MAX_RATIO * file.state().size))
         yield reader
 
 
