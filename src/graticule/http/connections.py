@@ -26,15 +26,17 @@ from uvicorn.server import ServerState
 from graticule.config import Settings
 from graticule.core.errors import Unavailable
 from graticule.http.forwarded import TrustedProxies
-from graticule.http.framing import MAX_HEAD_BYTES, StrictConnection
+from graticule.http.framing import StrictConnection
 from graticule.http.problems import ProblemResponse, problem_of
 from graticule.http.rate_limits import party_of
+from graticule.http.turns import HeldFlow, Turns
 from graticule.logs import get_logger
 
 PROBES: Final = frozenset({"/livez", "/readyz", "/api/livez", "/api/readyz"})
 MAX_SURPLUS: Final = 64  # connections beyond the limit, of which only probes are answered
 MAX_DESCRIPTORS: Final = 8192
 MIN_BODY_RATE: Final = 1024  # bytes per second, once the time for a body is used up
+MAX_DRAINED: Final = 16 * 1024 * 1024  # bytes after an answer: whose body was too large is still told so
 READ_SECONDS: Final = 60.0  # in which a client has to read what fills the buffer of its connection
 RETRY_SECONDS: Final = 5
 LOG_SECONDS: Final = 30.0
@@ -102,6 +104,7 @@ class ConnectionTable:
 
     def __init__(self, policy: ConnectionPolicy, metrics: ConnectionMetrics) -> None:
         self.policy = policy
+        self.turns = Turns()
         # The other half is for the database, files, child processes, and what is accepted before it is counted.
         self._max_connections = min(policy.max_connections, descriptor_limit() // 2)
         self._metrics = metrics
@@ -197,13 +200,15 @@ class BoundedProtocol(H11Protocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self.conn = StrictConnection(h11.SERVER, MAX_HEAD_BYTES)
+        self.conn: StrictConnection = StrictConnection()
         self.table = server_state.table
         self.phase = Phase.HEAD
         self.deadline = math.inf
         self.party = ""
         self.is_from_proxy = False
         self._is_surplus = False
+        self._has_turn = False
+        self._drained = 0
 
     @property
     def is_surplus(self) -> bool:
@@ -218,6 +223,7 @@ class BoundedProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a place, with the time that a head may take."""
         super().connection_made(transport)
+        self.flow: HeldFlow = HeldFlow(transport)
         host = self.client[0] if self.client else ""
         self.party = party_of(host)
         self.is_from_proxy = host in self.table.policy.proxies
@@ -230,16 +236,42 @@ class BoundedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Let a body that comes fast enough take longer."""
+        """Let a body that comes fast enough take longer, and read no more than so much of one that nobody waits for."""
+        if self._is_answered() and self.conn.their_state is h11.SEND_BODY:
+            self._drained += len(data)
+            if self._drained > MAX_DRAINED:
+                self.transport.close()
+                self._update_phase()
+                return
         super().data_received(data)
         if self.phase is Phase.BODY:
             latest = self.loop.time() + self.table.policy.body_seconds
             self.deadline = min(latest, self.deadline + len(data) / MIN_BODY_RATE)
 
     def handle_events(self) -> None:
-        """Follow what the client has sent."""
+        """Follow what the client has sent, for one turn; what is left then waits for another, and nothing is read."""
+        self.conn.begin_turn()
         super().handle_events()
+        if self.conn.is_interrupted and not self.transport.is_closing():
+            self.flow.hold()
+            if not self._has_turn:
+                self._has_turn = True
+                self.table.turns.add(self._proceed)
+        elif not self._has_turn:
+            self.flow.release()
         self._update_phase()
+
+    def _proceed(self) -> None:
+        self._has_turn = False
+        if not self.transport.is_closing():
+            self.handle_events()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what has come; after the begin of another answer, all that can be done is to close."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
 
     def pause_writing(self) -> None:
         """Begin to wait for a client that does not read."""
@@ -253,6 +285,7 @@ class BoundedProtocol(H11Protocol):
 
     def on_response_complete(self) -> None:
         """Begin to wait for the next request, or for the rest of this one."""
+        self._drained = 0
         super().on_response_complete()
         self._update_phase()
 
@@ -280,7 +313,7 @@ class BoundedProtocol(H11Protocol):
         cycle: RequestResponseCycle | None = self.cycle
         if cycle is None or cycle.response_complete:
             return False
-        return self.flow.read_paused or cycle.waiting_for_100_continue
+        return self.flow.read_paused or self.flow.is_held or cycle.waiting_for_100_continue
 
     def _update_phase(self) -> None:
         if self.table.move(self, self._phase()):
@@ -295,8 +328,11 @@ class BoundedProtocol(H11Protocol):
 
     def _is_done(self) -> bool:
         """Whether only what is left in the buffer has to be sent."""
+        return self.transport.is_closing() or self._is_answered()
+
+    def _is_answered(self) -> bool:
         cycle: RequestResponseCycle | None = self.cycle
-        return self.transport.is_closing() or (cycle is not None and cycle.response_complete)
+        return cycle is not None and cycle.response_complete
 
     def _seconds(self) -> float:
         match self.phase:

@@ -16,7 +16,8 @@ from graticule.dag.state import Policy
 from graticule.gateway.submissions import MOST_IN_A_BATCH
 from graticule.http.callers import MOST_BYTES_OF_STRANGERS
 from graticule.http.connections import MIN_BODY_RATE
-from graticule.http.framing import MAX_HEAD_BYTES
+from graticule.http.connections import MAX_DRAINED
+from graticule.http.framing import EVENTS_PER_TURN, FREE_CHUNKS, MAX_HEAD_BYTES, MAX_HEADER_LINES, MIN_CHUNK_BYTES
 from graticule.http.limits import DEFAULT_MAX_BODY_BYTES
 from graticule.http.paging import MOST_ITEMS
 from graticule.http.rate_limits import FAILURES_PER_MINUTE
@@ -97,8 +98,13 @@ def test_the_limits_are_those_of_the_code() -> None:
         f"`GRATICULE_HTTP_MAX_CONNECTIONS`: {settings.http_max_connections}, and"
         f" `GRATICULE_HTTP_MAX_CONNECTIONS_PER_ADDRESS`: {settings.http_max_connections_per_address} of one address"
     )
+    assert told["the chunks of a body"] == (
+        f"{MIN_CHUNK_BYTES} bytes on average, once there are more than {FREE_CHUNKS};"
+        f" {EVENTS_PER_TURN} are parsed before other connections get their turn"
+    )
+    assert told["what is read of a body after the answer"] == f"{MAX_DRAINED // mebibyte} MiB"
     assert told["the headers of a request"] == (
-        f"{MAX_HEAD_BYTES // 1024} KiB, in `GRATICULE_HTTP_HEAD_SECONDS`: {settings.http_head_seconds:g} s"
+        f"{MAX_HEADER_LINES} lines, {MAX_HEAD_BYTES // 1024} KiB, in `GRATICULE_HTTP_HEAD_SECONDS`: {settings.http_head_seconds:g} s"
     )
     assert told["the time for a body"] == (
         f"a pause of `GRATICULE_HTTP_BODY_SECONDS`: {settings.http_body_seconds:g} s, or"
