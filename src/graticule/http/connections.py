@@ -318,6 +318,10 @@ class BoundedProtocol(H11Protocol):
     def _update_phase(self) -> None:
         if self.table.move(self, self._phase()):
             self.deadline = self.loop.time() + self._seconds()
+            if self.phase is Phase.IDLE and self.timeout_keep_alive_task is None:
+                # uvicorn sets its deadline when an answer is complete, and takes it back when the rest of a body comes.
+                handler = self.timeout_keep_alive_handler
+                self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, handler)
 
     def _phase(self) -> Phase:
         if self.flow.write_paused or (self._is_done() and self.transport.get_write_buffer_size() > 0):

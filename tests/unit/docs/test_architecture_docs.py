@@ -15,8 +15,7 @@ from graticule.dag.compiling import drafts, yaml_source
 from graticule.dag.state import Policy
 from graticule.gateway.submissions import MOST_IN_A_BATCH
 from graticule.http.callers import MOST_BYTES_OF_STRANGERS
-from graticule.http.connections import MIN_BODY_RATE
-from graticule.http.connections import MAX_DRAINED
+from graticule.http.connections import MAX_DRAINED, MIN_BODY_RATE
 from graticule.http.framing import EVENTS_PER_TURN, FREE_CHUNKS, MAX_HEAD_BYTES, MAX_HEADER_LINES, MIN_CHUNK_BYTES
 from graticule.http.limits import DEFAULT_MAX_BODY_BYTES
 from graticule.http.paging import MOST_ITEMS
@@ -104,7 +103,8 @@ def test_the_limits_are_those_of_the_code() -> None:
     )
     assert told["what is read of a body after the answer"] == f"{MAX_DRAINED // mebibyte} MiB"
     assert told["the headers of a request"] == (
-        f"{MAX_HEADER_LINES} lines, {MAX_HEAD_BYTES // 1024} KiB, in `GRATICULE_HTTP_HEAD_SECONDS`: {settings.http_head_seconds:g} s"
+        f"{MAX_HEADER_LINES} lines, {MAX_HEAD_BYTES // 1024} KiB,"
+        f" in `GRATICULE_HTTP_HEAD_SECONDS`: {settings.http_head_seconds:g} s"
     )
     assert told["the time for a body"] == (
         f"a pause of `GRATICULE_HTTP_BODY_SECONDS`: {settings.http_body_seconds:g} s, or"

@@ -21,7 +21,7 @@ from fastapi import Request
 from fastapi.responses import StreamingResponse
 from graticule.core.log_format import LogFormat
 from graticule.http.application import create_application
-from graticule.http.connections import ConnectionPolicy
+from graticule.http.connections import BoundedProtocol, ConnectionPolicy
 from graticule.http.forwarded import TrustedProxies
 from graticule.http.server import serve
 from graticule.logs import configure_logging, get_logger
@@ -53,6 +53,8 @@ async def endless():
 async def body(request: Request):
     return len(await request.body())
 
+if len(sys.argv) > 3:
+    BoundedProtocol.timeout_keep_alive = property(lambda _: float(sys.argv[3]), lambda *_: None)
 asyncio.run(serve(app, "127.0.0.1", 0, policy=eval("ConnectionPolicy(" + sys.argv[2] + ")")))
 """
 HALF_A_HEAD = b"GET /hello HTTP/1.1\r\nHost: x\r\nX-Slow: "
@@ -88,10 +90,10 @@ class Child:
 
 
 @asynccontextmanager
-async def serving(policy: str = "", *, hard_limit: int | None = None) -> AsyncIterator[Child]:
+async def serving(policy: str = "", *, hard_limit: int | None = None, keep_alive: float = 75) -> AsyncIterator[Child]:
     """Serve in a process of its own."""
     hard = hard_limit or resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    arguments = ["-c", CHILD, str(hard), policy]
+    arguments = ["-c", CHILD, str(hard), policy, str(keep_alive)]
     child = Child(await asyncio.create_subprocess_exec(sys.executable, *arguments, stderr=PIPE))
     reading = asyncio.create_task(child.read_log())
     try:
@@ -208,6 +210,15 @@ async def test_a_client_that_stops_sending_is_disconnected(policy: str, said: by
         with clients(child.port, said, 1) as (client,):
             async with asyncio.timeout(20):
                 assert (await said_by_server(client)).startswith(answer)
+
+
+async def test_a_connection_is_closed_some_time_after_a_body_that_came_later_than_the_answer() -> None:
+    async with serving(keep_alive=0.5) as child:
+        with clients(child.port, b"GET /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n", 1) as (client,):
+            assert client.recv(1000).startswith(b"HTTP/1.1 200 ")
+            client.sendall(b"hello")
+            async with asyncio.timeout(20):
+                await said_by_server(client)
 
 
 async def test_a_head_that_comes_byte_by_byte_gets_no_more_time() -> None:
