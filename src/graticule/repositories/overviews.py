@@ -23,6 +23,9 @@ MAX_TILE_BYTES: Final = 1_970_000
 MAX_DRAWN: Final = 30_000  # features of a prepared tile that are drawn themselves
 MAX_ZOOM: Final = 20  # above it all tiles are made live
 MAX_ZOOM_BY_BYTES: Final = 10
+# Features of the tiles of all zooms, each counted in each tile: those of a map of small ones are in about one at each.
+MAX_MEMBERS_PER_ROW: Final = 24
+MAX_MORE_TILES: Final = 200  # beyond that: full ones of features that are in many
 ROWS_AT_ONCE: Final = 100_000
 OVERHEAD_BYTES: Final = 45  # of a feature in a tile, without its attributes: a small shape
 STATEMENT_TIMEOUT: Final = "30min"
@@ -64,6 +67,11 @@ class RowSizes:
     def max_live_features(self) -> int:
         """How many features a tile may have that is made live."""
         return max(1, min(MAX_LIVE_FEATURES, int(MAX_TILE_BYTES / 1.3 / (self.attribute_bytes + OVERHEAD_BYTES))))
+
+    @property
+    def max_members(self) -> int:
+        """How often the features may be in a tile that is looked at, in all zooms together."""
+        return MAX_MEMBERS_PER_ROW * self.row_count + MAX_MORE_TILES * self.max_live_features
 
     @property
     def is_small(self) -> bool:
@@ -108,25 +116,22 @@ class OverviewBuilder:
         return not self._sizes.is_small
 
     async def find_dense_tiles(self) -> list[int]:
-        """Find the tiles that are to be prepared, and return how many there are of each zoom."""
+        """Find the tiles that are to be prepared, and return how many there are of each zoom.
+
+        Large features that lie upon each other are in four times as many tiles at each zoom: where these are too many,
+        tiles of that zoom and of those above it are made live.
+        """
         for name in ("overview", "boxes", "burnt", "runs"):
             await self._run("drop", table=self._name(name))
         await self._run("create_boxes", boxes=self._name("boxes"))
         await self._run("create_tiles")
         await self._run("store_plainly")
         found: list[int] = []
+        left = self._sizes.max_members
         for zoom in range(MAX_ZOOM + 1):
             if zoom:
-                await self._run("create_members", children=self._members(zoom), **self._parents(zoom - 1))
-            await self._run(
-                "find_dense",
-                members=self._members(zoom),
-                zoom=zoom,
-                max_features=self._sizes.max_live_features,
-                max_bytes=MAX_LIVE_GEOMETRY_BYTES,
-                max_zoom_by_bytes=MAX_ZOOM_BY_BYTES,
-            )
-            count = (await self._run("count_dense", zoom=zoom))["found"]
+                left -= await self._create_members(zoom, left)
+            count = await self._find_dense(zoom) if left >= 0 else 0
             if not count:
                 await self._run("drop", table=self._members(zoom))
                 break
@@ -135,6 +140,23 @@ class OverviewBuilder:
         if not found:
             await self._run("drop", table=self._name("overview"))
         return found
+
+    async def _create_members(self, zoom: int, most: int) -> int:
+        """Collect the features of the tiles of a zoom, up to one more than `most`, and return how many they are."""
+        parts = {"children": self._members(zoom), "most": sql.Literal(most + 1), **self._parents(zoom - 1)}
+        await self._run("create_members", **parts)
+        return int((await self._run("count_members", members=self._members(zoom)))["found"])
+
+    async def _find_dense(self, zoom: int) -> int:
+        await self._run(
+            "find_dense",
+            members=self._members(zoom),
+            zoom=zoom,
+            max_features=self._sizes.max_live_features,
+            max_bytes=MAX_LIVE_GEOMETRY_BYTES,
+            max_zoom_by_bytes=MAX_ZOOM_BY_BYTES,
+        )
+        return int((await self._run("count_dense", zoom=zoom))["found"])
 
     def fid_ranges(self) -> Iterator[tuple[int, int]]:
         """Return the ranges of feature ids that are burnt one after the other."""

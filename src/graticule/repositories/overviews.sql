@@ -80,7 +80,11 @@ JOIN {overview} AS dense ON dense.z = {zoom} AND dense.x = parent.x AND dense.y 
 CROSS JOIN (VALUES (0, 0), (0, 1), (1, 0), (1, 1)) AS quarter (x, y)
 CROSS JOIN LATERAL (SELECT 2 * parent.x + quarter.x AS x, 2 * parent.y + quarter.y AS y) AS child
 WHERE u0 * {tiles} < child.x + 1 + {margin} AND u1 * {tiles} >= child.x - {margin}
-  AND v0 * {tiles} < child.y + 1 + {margin} AND v1 * {tiles} >= child.y - {margin};
+  AND v0 * {tiles} < child.y + 1 + {margin} AND v1 * {tiles} >= child.y - {margin}
+LIMIT {most};
+
+-- name: count_members
+SELECT count(*) AS found FROM {members};
 
 -- name: index_members
 CREATE INDEX ON {members} (x, y, size DESC, fid) WHERE merge_zoom < {zoom} AND is_inside;

@@ -196,6 +196,26 @@ async def test_features_that_do_not_fit_into_a_tile_are_merged_and_counted(
     assert drawn[150:350].mean() > 0.05
 
 
+async def test_features_that_are_all_everywhere_are_prepared_for_few_tiles(
+    chain: Chain, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is in four times as many tiles at each zoom: 11,000 boxes around the world became more than 14 GB."""
+    monkeypatch.setattr(overviews, "MAX_LIVE_FEATURES", 50)
+    monkeypatch.setattr(overviews, "MAX_MORE_TILES", 10)
+    monkeypatch.setattr(overviews, "MAX_ZOOM", 4)
+    boxes = [shapely.box(-170 - n / 10, -80, 170 + n / 10, 80) for n in range(60)]
+    write_features(chain.folder / FILE, boxes, crs="EPSG:4326")
+    await chain.run()
+    async with chain.database.connection() as connection:
+        names = [row["tablename"] for row in await (await connection.execute(TABLES)).fetchall()]
+    assert names == sorted([TABLE, overview_name(TABLE)])
+    assert (await client.get(f"{TILES}/tilejson.json")).json()["merged_below_zoom"] == 3  # the first that is made live
+    for zoom in range(6):
+        headers = (await client.get(f"{TILES}/{zoom}/0/{2**zoom // 2}")).headers
+        shown, merged, total = (int(headers[f"Graticule-Features-{name}"]) for name in ("Shown", "Merged", "Total"))
+        assert shown + merged == total == 60, zoom
+
+
 async def test_columns_may_have_the_names_that_the_statements_use(
     chain: Chain, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
