@@ -2,7 +2,8 @@
 
 A connection waits for a head, is idle, sends a body, reads an answer too slowly, or is answered. All but the last have
 deadlines. A newcomer that finds all places taken gets that of the connection that has waited longest without getting
-anything done: a half-sent head first, then an idle one, a body that is still coming, an answer that is not read. Only
+anything done: a half-sent head first, then an idle one, a body that is still coming, an answer that is not read. The
+address that holds most gives first. A head that has just begun goes last: it may be a probe among many newcomers. Only
 when every place is being answered is the newcomer one too many: then only probes are answered, and others get 503.
 """
 
@@ -35,6 +36,8 @@ from graticule.logs import get_logger
 PROBES: Final = frozenset({"/livez", "/readyz", "/api/livez", "/api/readyz"})
 MAX_SURPLUS: Final = 64  # connections beyond the limit, of which only probes are answered
 MAX_DESCRIPTORS: Final = 8192
+NEWCOMER_SECONDS: Final = 2.0  # in which a head is not given up for another newcomer, if anything else can be
+FAIR_SHARE: Final = 16  # connections of an address, which are as good as those of others: browsers open six
 MIN_BODY_RATE: Final = 1024  # bytes per second, once the time for a body is used up
 MAX_DRAINED: Final = 16 * 1024 * 1024  # bytes after an answer: whose body was too large is still told so
 READ_SECONDS: Final = 60.0  # in which a client has to read what fills the buffer of its connection
@@ -99,6 +102,40 @@ class ConnectionMetrics:
         )
 
 
+class _Queues:
+    """Connections by what they wait for, the oldest first."""
+
+    def __init__(self) -> None:
+        self._phases: dict[Phase, OrderedDict[BoundedProtocol, None]] = {phase: OrderedDict() for phase in Phase}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._phases.values()))
+
+    def __contains__(self, connection: "BoundedProtocol") -> bool:
+        return connection in self._phases[connection.phase]
+
+    def of(self, phase: Phase) -> "list[BoundedProtocol]":
+        return list(self._phases[phase])
+
+    def add(self, connection: "BoundedProtocol") -> None:
+        self._phases[connection.phase][connection] = None
+
+    def remove(self, connection: "BoundedProtocol") -> None:
+        del self._phases[connection.phase][connection]
+
+    def find_victim(self, now: float) -> "BoundedProtocol | None":
+        """Return the connection to give up; no newcomer that sends its head."""
+        for phase in _SHED_ORDER:
+            oldest = next(iter(self._phases[phase]), None)
+            if oldest is not None and not (phase is Phase.HEAD and now - oldest.since < NEWCOMER_SECONDS):
+                return oldest
+        return None
+
+    def find_newcomer(self) -> "BoundedProtocol | None":
+        """Return the oldest connection that sends its head."""
+        return next(iter(self._phases[Phase.HEAD]), None)
+
+
 class ConnectionTable:
     """All connections of a process by what they wait for, the oldest first."""
 
@@ -108,56 +145,80 @@ class ConnectionTable:
         # The other half is for the database, files, child processes, and what is accepted before it is counted.
         self._max_connections = min(policy.max_connections, descriptor_limit() // 2)
         self._metrics = metrics
-        self._phases: dict[Phase, OrderedDict[BoundedProtocol, None]] = {phase: OrderedDict() for phase in Phase}
-        self._by_party: Counter[str] = Counter()
+        self._all = _Queues()
+        self._by_party: dict[str, _Queues] = {}
+        self._sizes: Counter[str] = Counter()  # connections of each party
+        self._proxies: set[str] = set()  # parties that hold connections for many
         self._surplus = 0
         self._dropped: Counter[str] = Counter()
         self._logged_at = -math.inf
 
     def __len__(self) -> int:
-        return sum(map(len, self._phases.values()))
+        return len(self._all)
 
     def admit(self, newcomer: "BoundedProtocol") -> None:
         """Find a place for a connection, at the cost of another one if need be."""
-        is_crowding = self._by_party[newcomer.party] >= self.policy.max_per_address and not newcomer.is_from_proxy
-        if is_crowding or len(self) - self._surplus >= self._max_connections:
-            victim = self._find_victim(newcomer.party if is_crowding else None)
+        is_crowding = self._sizes[newcomer.party] >= self.policy.max_per_address and not newcomer.is_from_proxy
+        if is_crowding or len(self._all) - self._surplus >= self._max_connections:
+            victim = self._find_victim(newcomer, is_crowding=is_crowding)
             newcomer.is_surplus = victim is None or victim.is_surplus
             if victim is not None:
                 self.drop(victim, "shed")
-        self._by_party[newcomer.party] += 1
-        self._surplus += newcomer.is_surplus
-        self._phases[newcomer.phase][newcomer] = None
-        self._metrics.open.set(len(self))
+        self._add(newcomer)
         if self._surplus > MAX_SURPLUS:
             self.drop(newcomer, "refused")
 
-    def _find_victim(self, party: str | None) -> "BoundedProtocol | None":
-        for phase in _SHED_ORDER:
-            for connection in self._phases[phase]:
-                if party is None or connection.party == party:
-                    return connection
+    def _find_victim(self, newcomer: "BoundedProtocol", *, is_crowding: bool) -> "BoundedProtocol | None":
+        queues = [self._by_party[newcomer.party]] if is_crowding else [*self._heaviest(), self._all]
+        for each in queues:
+            if (victim := each.find_victim(newcomer.since)) is not None:
+                return victim
+        for each in queues:
+            if (victim := each.find_newcomer()) is not None:
+                # Newcomers that are too many need not make room for each other yet: one of them may be a probe.
+                return None if victim.is_surplus and self._surplus < MAX_SURPLUS else victim
         return None
+
+    def _heaviest(self) -> list[_Queues]:
+        """Return the connections of the party that holds most, if that is more than its share."""
+        parties = self._sizes.keys() - self._proxies
+        party = max(parties, key=self._sizes.__getitem__, default="")
+        return [self._by_party[party]] if self._sizes[party] > FAIR_SHARE else []
+
+    def _add(self, connection: "BoundedProtocol") -> None:
+        self._all.add(connection)
+        self._by_party.setdefault(connection.party, _Queues()).add(connection)
+        self._sizes[connection.party] += 1
+        if connection.is_from_proxy:
+            self._proxies.add(connection.party)
+        self._surplus += connection.is_surplus
+        self._metrics.open.set(len(self._all))
 
     def move(self, connection: "BoundedProtocol", phase: Phase) -> bool:
         """Note what a connection waits for now; false when that is what it waited for before."""
-        if phase is connection.phase or connection not in self._phases[connection.phase]:
+        if phase is connection.phase or connection not in self._all:
             return False
-        del self._phases[connection.phase][connection]
-        self._phases[phase][connection] = None
+        queues = (self._all, self._by_party[connection.party])
+        for each in queues:
+            each.remove(connection)
         connection.phase = phase
+        for each in queues:
+            each.add(connection)
         return True
 
     def remove(self, connection: "BoundedProtocol") -> None:
         """Forget a connection; one that was dropped is forgotten already."""
-        if connection not in self._phases[connection.phase]:
+        if connection not in self._all:
             return
-        del self._phases[connection.phase][connection]
+        party = connection.party
+        self._all.remove(connection)
+        self._by_party[party].remove(connection)
         self._surplus -= connection.is_surplus
-        self._by_party[connection.party] -= 1
-        if not self._by_party[connection.party]:
-            del self._by_party[connection.party]
-        self._metrics.open.set(len(self))
+        self._sizes[party] -= 1
+        if not self._sizes[party]:
+            del self._sizes[party], self._by_party[party]
+            self._proxies.discard(party)
+        self._metrics.open.set(len(self._all))
 
     def drop(self, connection: "BoundedProtocol", reason: str) -> None:
         """Close a connection without waiting for its client."""
@@ -173,8 +234,9 @@ class ConnectionTable:
     def close_expired(self, now: float) -> None:
         """Close all whose time is over; the server calls it about once a second."""
         for phase in _SHED_ORDER:
-            for connection in [each for each in self._phases[phase] if each.deadline <= now]:
-                connection.expire(now)
+            for connection in self._all.of(phase):
+                if connection.deadline <= now:
+                    connection.expire(now)
         if self._dropped and now - self._logged_at >= LOG_SECONDS:
             _log.warning("connections dropped", open=len(self), **self._dropped)
             self._dropped.clear()
@@ -203,6 +265,7 @@ class BoundedProtocol(H11Protocol):
         self.conn: StrictConnection = StrictConnection()
         self.table = server_state.table
         self.phase = Phase.HEAD
+        self.since = 0.0
         self.deadline = math.inf
         self.party = ""
         self.is_from_proxy = False
@@ -227,7 +290,8 @@ class BoundedProtocol(H11Protocol):
         host = self.client[0] if self.client else ""
         self.party = party_of(host)
         self.is_from_proxy = host in self.table.policy.proxies
-        self.deadline = self.loop.time() + self.table.policy.head_seconds
+        self.since = self.loop.time()
+        self.deadline = self.since + self.table.policy.head_seconds
         self.table.admit(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -317,7 +381,8 @@ class BoundedProtocol(H11Protocol):
 
     def _update_phase(self) -> None:
         if self.table.move(self, self._phase()):
-            self.deadline = self.loop.time() + self._seconds()
+            self.since = self.loop.time()
+            self.deadline = self.since + self._seconds()
             if self.phase is Phase.IDLE and self.timeout_keep_alive_task is None:
                 # uvicorn sets its deadline when an answer is complete, and takes it back when the rest of a body comes.
                 handler = self.timeout_keep_alive_handler

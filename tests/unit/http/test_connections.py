@@ -10,9 +10,21 @@ from asyncio.subprocess import PIPE, Process
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from typing import cast
 
 import httpx
 import pytest
+from prometheus_client import CollectorRegistry
+
+from graticule.http import connections
+from graticule.http.connections import (
+    MAX_SURPLUS,
+    BoundedProtocol,
+    ConnectionMetrics,
+    ConnectionPolicy,
+    ConnectionTable,
+    Phase,
+)
 
 CHILD = """
 import asyncio, resource, sys
@@ -311,3 +323,93 @@ async def test_a_trusted_proxy_may_have_all_connections() -> None:
                 child.port, b"GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 1, ["127.0.0.2"]
             ) as (one,):
                 assert (await said_by_server(one)).startswith(b"HTTP/1.1 200 ")
+
+
+class Connection:
+    """What the table knows of a connection."""
+
+    def __init__(self, party: str, phase: Phase, since: float) -> None:
+        self.party, self.phase, self.since = party, phase, since
+        self.is_from_proxy = party == "proxy"
+        self.is_surplus = False
+        self.is_open = True
+        self.transport = self
+
+    def abort(self) -> None:
+        self.is_open = False
+
+
+class Connections:
+    """A table with places for sixteen."""
+
+    def __init__(self) -> None:
+        self.table = ConnectionTable(ConnectionPolicy(max_connections=16), ConnectionMetrics(CollectorRegistry()))
+
+    def open(self, count: int, party: str, phase: Phase = Phase.HEAD, since: float = 100.0) -> list[Connection]:
+        """Let so many connect and come to a phase, which they have been in since then."""
+        opened = []
+        for _ in range(count):
+            connection = Connection(party, Phase.HEAD, since)
+            self.table.admit(cast(BoundedProtocol, connection))
+            self.table.move(cast(BoundedProtocol, connection), phase)
+            opened.append(connection)
+        return opened
+
+
+def still_open(connections: Sequence[Connection]) -> int:
+    return sum(connection.is_open for connection in connections)
+
+
+@pytest.mark.parametrize("phase", [Phase.IDLE, Phase.BODY, Phase.STALLED])
+def test_newcomers_do_not_make_room_for_each_other_while_anyone_else_can(phase: Phase) -> None:
+    table = Connections()
+    held = table.open(16, "10.0.0.1", phase, since=99.9)
+    (probe,) = table.open(1, "10.9.9.9")
+    newcomers = table.open(14, "10.0.0.2", since=100.1)
+    assert probe.is_open
+    assert (still_open(held), still_open(newcomers)) == (1, 14)
+
+
+def test_the_head_that_has_waited_longest_makes_room_when_all_are_new() -> None:
+    table = Connections()
+    newcomers = table.open(20, "10.0.0.2")
+    assert [connection.is_open for connection in newcomers] == [False] * 4 + [True] * 16
+    assert not any(connection.is_surplus for connection in newcomers)
+
+
+def test_heads_that_wait_for_long_make_room_before_bodies() -> None:
+    table = Connections()
+    bodies, heads = table.open(8, "10.0.0.1", Phase.BODY, since=50.0), table.open(8, "10.0.0.2", since=97.0)
+    table.open(8, "10.0.0.3")
+    assert (still_open(bodies), still_open(heads)) == (8, 0)
+
+
+def test_the_address_that_holds_most_makes_room_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "FAIR_SHARE", 4)
+    table = Connections()
+    few, many = table.open(4, "10.0.0.1", since=10.0), table.open(12, "10.0.0.2", Phase.BODY, since=90.0)
+    for number in range(8):
+        table.open(1, f"10.0.1.{number}")
+    assert (still_open(few), still_open(many)) == (4, 4)
+    table.open(1, "10.0.2.1")
+    assert (still_open(few), still_open(many)) == (3, 4)
+
+
+def test_a_proxy_does_not_count_as_the_address_that_holds_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "FAIR_SHARE", 4)
+    table = Connections()
+    proxy, others = table.open(10, "proxy", Phase.IDLE, since=10.0), table.open(6, "10.0.0.2", Phase.IDLE, since=90.0)
+    table.open(2, "10.0.0.3")
+    assert (still_open(proxy), still_open(others)) == (10, 4)
+
+
+def test_newcomers_that_are_too_many_leave_a_probe_among_them_time_to_ask() -> None:
+    table = Connections()
+    answered = table.open(16, "10.0.0.1", Phase.ANSWERING)
+    (probe,) = table.open(1, "10.9.9.9")
+    newcomers = table.open(MAX_SURPLUS - 1, "10.0.0.2")
+    assert (probe.is_open, probe.is_surplus) == (True, True)
+    assert still_open(newcomers) == MAX_SURPLUS - 1
+    table.open(1, "10.0.0.2")
+    assert still_open([probe, *newcomers]) == MAX_SURPLUS - 1
+    assert still_open(answered) == 16
