@@ -22,20 +22,18 @@ WHERE task_id = ANY (CASE WHEN %(passed_over)s::text[] = '{}' THEN ARRAY(
         LIMIT %(limit)s
         FOR UPDATE SKIP LOCKED
     ) ELSE ARRAY(
-        SELECT task_id FROM dagapp.dag_tasks
-        WHERE task_id = ANY (ARRAY(
-                SELECT task_id FROM (
-                    SELECT task_id, handler, share FROM dagapp.dag_tasks
-                    WHERE queue = %(queue)s AND status = 'queued' AND available_at <= now()
-                    ORDER BY priority DESC, turn, available_at, task_id
-                    LIMIT 50
-                ) AS first
-                WHERE handler <> ALL (%(without)s::text[])
-                  AND split_part(share, '/', 1) <> ALL (%(passed_over)s::text[])
-            )) AND status::text = 'queued'
-        ORDER BY priority DESC, turn, available_at, task_id
+        SELECT task.task_id FROM (
+            SELECT task_id, handler, share FROM dagapp.dag_tasks
+            WHERE queue = %(queue)s AND status = 'queued' AND available_at <= now()
+            ORDER BY priority DESC, turn, available_at, task_id
+            LIMIT 50
+        ) AS first, LATERAL (
+            SELECT task_id FROM dagapp.dag_tasks
+            WHERE task_id = ANY (ARRAY[first.task_id]) AND status::text = 'queued'
+            FOR UPDATE SKIP LOCKED
+        ) AS task
+        WHERE handler <> ALL (%(without)s::text[]) AND split_part(share, '/', 1) <> ALL (%(passed_over)s::text[])
         LIMIT %(limit)s
-        FOR UPDATE SKIP LOCKED
     ) END) AND status::text = 'queued'
 RETURNING task_id, job_id, node_id, queue, handler, params, timeout_seconds, retry_count, delivery_count,
           max_deliveries, priority, share, turn, traceparent, available_at,
