@@ -38,6 +38,7 @@ MAX_SURPLUS: Final = 64  # connections beyond the limit, of which only probes ar
 MAX_DESCRIPTORS: Final = 8192
 NEWCOMER_SECONDS: Final = 2.0  # in which a head is not given up for another newcomer, if anything else can be
 FAIR_SHARE: Final = 16  # connections of an address, which are as good as those of others: browsers open six
+MAX_UNSENT: Final = 256 * 1024 * 1024  # bytes of answers that clients have not read yet
 MIN_BODY_RATE: Final = 1024  # bytes per second, once the time for a body is used up
 MAX_DRAINED: Final = 16 * 1024 * 1024  # bytes after an answer: whose body was too large is still told so
 READ_SECONDS: Final = 60.0  # in which a client has to read what fills the buffer of its connection
@@ -73,6 +74,7 @@ class ConnectionPolicy:
     max_per_address: int = 256
     head_seconds: float = 20.0
     body_seconds: float = 30.0
+    max_unsent_bytes: int = MAX_UNSENT
     proxies: TrustedProxies = field(default_factory=TrustedProxies)
 
     @classmethod
@@ -150,6 +152,7 @@ class ConnectionTable:
         self._sizes: Counter[str] = Counter()  # connections of each party
         self._proxies: set[str] = set()  # parties that hold connections for many
         self._surplus = 0
+        self._unsent = 0  # bytes, as they were when their connections stalled
         self._dropped: Counter[str] = Counter()
         self._logged_at = -math.inf
 
@@ -210,6 +213,7 @@ class ConnectionTable:
         """Forget a connection; one that was dropped is forgotten already."""
         if connection not in self._all:
             return
+        self.note_unsent(connection, 0)
         party = connection.party
         self._all.remove(connection)
         self._by_party[party].remove(connection)
@@ -219,6 +223,28 @@ class ConnectionTable:
             del self._sizes[party], self._by_party[party]
             self._proxies.discard(party)
         self._metrics.open.set(len(self._all))
+
+    def note_unsent(self, connection: "BoundedProtocol", size: int) -> None:
+        """Count what a client has not read; when all of them leave too much, close those that leave most."""
+        if connection not in self._all:
+            return
+        self._unsent += size - connection.unsent
+        connection.unsent = size
+        if size and self._unsent > self.policy.max_unsent_bytes:
+            self._shed_unread()
+
+    def _shed_unread(self) -> None:
+        stalled = self._all.of(Phase.STALLED)
+        of_party: Counter[str] = Counter()
+        for each in stalled:
+            each.unsent = each.transport.get_write_buffer_size()  # some have read since
+            of_party[each.party] += each.unsent
+        self._unsent = of_party.total()
+        while self._unsent > self.policy.max_unsent_bytes:
+            victim = max(stalled, key=lambda each: (of_party[each.party], each.unsent))
+            stalled.remove(victim)
+            of_party[victim.party] -= victim.unsent
+            self.drop(victim, "unread")
 
     def drop(self, connection: "BoundedProtocol", reason: str) -> None:
         """Close a connection without waiting for its client."""
@@ -265,6 +291,7 @@ class BoundedProtocol(H11Protocol):
         self.conn: StrictConnection = StrictConnection()
         self.table = server_state.table
         self.phase = Phase.HEAD
+        self.unsent = 0
         self.since = 0.0
         self.deadline = math.inf
         self.party = ""
@@ -341,11 +368,13 @@ class BoundedProtocol(H11Protocol):
         """Begin to wait for a client that does not read."""
         super().pause_writing()
         self._update_phase()
+        self.table.note_unsent(self, self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         """The client reads again."""
         super().resume_writing()
         self._update_phase()
+        self.table.note_unsent(self, 0)
 
     def on_response_complete(self) -> None:
         """Begin to wait for the next request, or for the rest of this one."""

@@ -1,10 +1,12 @@
 """The server: one listening socket, one event loop, a clean end on SIGTERM and SIGINT."""
 
 import asyncio
+import ctypes
 import errno
 import gc
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 from typing import Final
 
@@ -27,6 +29,9 @@ from graticule.logs import get_logger
 
 BACKLOG: Final = 2048  # connections that the system keeps until they are accepted
 ACCEPTED_AT_ONCE: Final = 64
+LARGE_BLOCK: Final = 4 * 1024 * 1024  # bytes
+_M_TRIM_THRESHOLD: Final = -1  # of glibc's malloc.h
+_M_MMAP_THRESHOLD: Final = -3
 
 _log = get_logger(__name__)
 
@@ -46,6 +51,7 @@ async def serve(
     """
     policy = policy or ConnectionPolicy()
     raise_descriptor_limit()
+    give_back_memory()
     with listen(host, port) as listening:
         lifespan = _Lifespan(app)
         server = _Server(_configuration(lifespan, policy), app, on_ready, policy)
@@ -59,6 +65,18 @@ async def serve(
             raise SystemExit(128 + server.last_signal)
         if lifespan.error is not None:
             raise lifespan.error
+
+
+def give_back_memory() -> None:
+    """Have the memory of large answers returned to the system when they are gone.
+
+    glibc maps large blocks by themselves, but once one is freed it takes those of its size from the heap, where small
+    ones that live longer keep what is between them.
+    """
+    with suppress(AttributeError, OSError):  # another C library
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_M_MMAP_THRESHOLD, LARGE_BLOCK)
+        mallopt(_M_TRIM_THRESHOLD, 4 * LARGE_BLOCK)
 
 
 def listen(host: str, port: int) -> socket.socket:

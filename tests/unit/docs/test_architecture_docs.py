@@ -15,7 +15,7 @@ from graticule.dag.compiling import drafts, yaml_source
 from graticule.dag.state import Policy
 from graticule.gateway.submissions import MOST_IN_A_BATCH
 from graticule.http.callers import MOST_BYTES_OF_STRANGERS
-from graticule.http.connections import MAX_DRAINED, MIN_BODY_RATE
+from graticule.http.connections import MAX_DRAINED, MAX_UNSENT, MIN_BODY_RATE
 from graticule.http.framing import EVENTS_PER_TURN, FREE_CHUNKS, MAX_HEAD_BYTES, MAX_HEADER_LINES, MIN_CHUNK_BYTES
 from graticule.http.limits import DEFAULT_MAX_BODY_BYTES
 from graticule.http.paging import MOST_ITEMS
@@ -101,6 +101,7 @@ def test_the_limits_are_those_of_the_code() -> None:
         f"{MIN_CHUNK_BYTES} bytes on average, once there are more than {FREE_CHUNKS};"
         f" {EVENTS_PER_TURN} are parsed before other connections get their turn"
     )
+    assert told["answers that clients have not read yet"].startswith(f"{MAX_UNSENT // mebibyte} MiB for a process")
     assert told["what is read of a body after the answer"] == f"{MAX_DRAINED // mebibyte} MiB"
     assert told["the headers of a request"] == (
         f"{MAX_HEADER_LINES} lines, {MAX_HEAD_BYTES // 1024} KiB,"

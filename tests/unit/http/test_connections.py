@@ -10,6 +10,7 @@ from asyncio.subprocess import PIPE, Process
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import cast
 
 import httpx
@@ -29,7 +30,7 @@ from graticule.http.connections import (
 CHILD = """
 import asyncio, resource, sys
 from ipaddress import ip_network
-from fastapi import Request
+from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
 from graticule.core.log_format import LogFormat
 from graticule.http.application import create_application
@@ -61,6 +62,10 @@ async def endless():
             await asyncio.sleep(0)
     return StreamingResponse(chunks())
 
+@app.get("/large")
+async def large():
+    return Response(b"x" * 8 * 1024 * 1024)
+
 @app.post("/body")
 async def body(request: Request):
     return len(await request.body())
@@ -74,6 +79,7 @@ HALF_A_BODY = b"POST /body HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nab
 ENDLESS = b"GET /endless HTTP/1.1\r\nHost: x\r\n\r\n"
 STUCK = b"GET /stuck HTTP/1.1\r\nHost: x\r\n\r\n"
 MANY = 2000
+MEBIBYTE = 1024 * 1024
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -333,7 +339,11 @@ class Connection:
         self.is_from_proxy = party == "proxy"
         self.is_surplus = False
         self.is_open = True
+        self.unsent = self.size = 0
         self.transport = self
+
+    def get_write_buffer_size(self) -> int:
+        return self.size
 
     def abort(self) -> None:
         self.is_open = False
@@ -343,7 +353,8 @@ class Connections:
     """A table with places for sixteen."""
 
     def __init__(self) -> None:
-        self.table = ConnectionTable(ConnectionPolicy(max_connections=16), ConnectionMetrics(CollectorRegistry()))
+        policy = ConnectionPolicy(max_connections=16, max_unsent_bytes=100)
+        self.table = ConnectionTable(policy, ConnectionMetrics(CollectorRegistry()))
 
     def open(self, count: int, party: str, phase: Phase = Phase.HEAD, since: float = 100.0) -> list[Connection]:
         """Let so many connect and come to a phase, which they have been in since then."""
@@ -358,6 +369,13 @@ class Connections:
 
 def still_open(connections: Sequence[Connection]) -> int:
     return sum(connection.is_open for connection in connections)
+
+
+def leave_unread(table: Connections, party: str, size: int) -> Connection:
+    (connection,) = table.open(1, party, Phase.STALLED)
+    connection.size = size
+    table.table.note_unsent(cast(BoundedProtocol, connection), size)
+    return connection
 
 
 @pytest.mark.parametrize("phase", [Phase.IDLE, Phase.BODY, Phase.STALLED])
@@ -413,3 +431,45 @@ def test_newcomers_that_are_too_many_leave_a_probe_among_them_time_to_ask() -> N
     table.open(1, "10.0.0.2")
     assert still_open([probe, *newcomers]) == MAX_SURPLUS - 1
     assert still_open(answered) == 16
+
+
+def test_the_address_that_leaves_most_unread_is_closed_when_all_leave_too_much() -> None:
+    table = Connections()
+    large, *others = [
+        leave_unread(table, "10.0.0.1", 50),
+        leave_unread(table, "10.0.0.2", 30),
+        leave_unread(table, "10.0.0.2", 10),
+    ]
+    assert still_open([large, *others]) == 3
+    other = leave_unread(table, "10.0.0.2", 20)
+    assert [each.is_open for each in (large, *others, other)] == [True, False, True, True]
+    large.size = 10  # its client has read
+    assert leave_unread(table, "10.0.0.3", 60).is_open
+    assert still_open([large, *others, other]) == 3
+
+
+def test_what_was_read_or_closed_does_not_count_as_unread() -> None:
+    table = Connections()
+    for _ in range(4):
+        one = leave_unread(table, "10.0.0.1", 90)
+        table.table.note_unsent(cast(BoundedProtocol, one), 0)
+        other = leave_unread(table, "10.0.0.1", 90)
+        table.table.remove(cast(BoundedProtocol, other))
+        assert (one.is_open, other.is_open) == (True, True)
+
+
+def most_memory_of(child: Child) -> int:
+    status = Path(f"/proc/{child.process.pid}/status").read_text()
+    highest = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+    return int(highest.split()[1]) * 1024
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+async def test_answers_that_nobody_reads_take_no_more_than_their_share_of_memory() -> None:
+    async with serving(f"max_unsent_bytes={32 * MEBIBYTE}") as child:
+        with clients(child.port, b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n", 60):
+            await child.logs("request", 60)
+            async with caller(child.port) as client:
+                metrics = (await client.get("/metrics")).text
+        assert 'graticule_http_connections_dropped_total{reason="unread"} 5' in metrics  # of 60, those of 50 to 59
+        assert most_memory_of(child) < 300 * MEBIBYTE
