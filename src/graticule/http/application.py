@@ -102,7 +102,7 @@ def create_application(
 
 def _add_middleware(app: FastAPI, max_body_bytes: int) -> None:
     """Add from the inside out: each one wraps those before it."""
-    app.add_middleware(JsonBodies)
+    app.add_middleware(JsonBodies, max_bytes=max_body_bytes)
     app.add_middleware(BodyLimit, max_bytes=max_body_bytes)
     install_problem_handlers(app)
     app.add_middleware(SecurityHeaders)

@@ -17,6 +17,7 @@ from graticule.gateway.submissions import MOST_IN_A_BATCH
 from graticule.http.callers import MOST_BYTES_OF_STRANGERS
 from graticule.http.connections import MAX_DRAINED, MAX_UNSENT, MIN_BODY_RATE
 from graticule.http.framing import EVENTS_PER_TURN, FREE_CHUNKS, MAX_HEAD_BYTES, MAX_HEADER_LINES, MIN_CHUNK_BYTES
+from graticule.http.json_bodies import BYTES_PER_ELEMENT, BYTES_PER_NAME
 from graticule.http.limits import DEFAULT_MAX_BODY_BYTES
 from graticule.http.paging import MOST_ITEMS
 from graticule.http.rate_limits import FAILURES_PER_MINUTE
@@ -91,6 +92,11 @@ def test_the_limits_are_those_of_the_code() -> None:
         f": {body} bytes; of someone who is not known yet, {MOST_BYTES_OF_STRANGERS}"
     )
     assert told["a body at the orchestrator"] == f"{DEFAULT_MAX_BODY_BYTES // mebibyte} MiB"
+    names, elements = body // BYTES_PER_NAME, body // BYTES_PER_ELEMENT
+    assert told["the JSON of a body"] == (
+        f"a name for every {BYTES_PER_NAME} bytes that the body may have at most, and an element for every"
+        f" {BYTES_PER_ELEMENT}: at the gateway and the services {names} and {elements}"
+    )
     settings = Settings()
     assert f"{settings.rate_limit_per_minute} a minute" in told["requests of a client"]
     assert told["connections of a process"].startswith(

@@ -9,6 +9,7 @@ import pytest
 from fastapi import Body, FastAPI, Request
 from pydantic import JsonValue
 
+from graticule.http import json_bodies
 from graticule.http.application import create_application
 from graticule.http.json_bodies import REPORTS
 
@@ -27,7 +28,7 @@ TWICE = {
 
 @pytest.fixture
 def app() -> FastAPI:
-    app = create_application(process="test", title="Test", checks={})
+    app = create_application(process="test", title="Test", checks={}, max_body_bytes=2**20)
 
     @app.post("/values")
     async def take(value: Annotated[JsonValue, Body()]) -> str:
@@ -70,7 +71,7 @@ async def test_an_ambiguous_body_is_refused(
 @pytest.mark.parametrize("path", ["/values", "/raw"])
 async def test_no_depth_hides_a_name_that_comes_twice(client: httpx.AsyncClient, path: str) -> None:
     """Python gives up at some depth; the check must not be the first to, and let the body pass."""
-    for depth in [*range(800, 1000, 5), 2000, 100_000]:
+    for depth in [*range(800, 1000, 5), 2000, 10_000]:
         text = '{"a": 1, "a": 2, "b": ' + '{"b": ' * depth + "1" + "}" * depth + "}"
         told = refusal(await client.post(path, content=text, headers=JSON))
         assert "'a' twice" in told or told == "The body is not valid JSON: it is nested too deeply.", depth
@@ -103,6 +104,42 @@ async def test_what_is_no_json_is_refused_by_its_reader(client: httpx.AsyncClien
     answer = await client.post("/values", content=text.encode("latin-1"), headers=JSON)
     assert answer.status_code in {400, 422}
     assert answer.headers["content-type"] == "application/problem+json"
+
+
+TOO_ELABORATE = {
+    "names": "{" + ",".join(f'"{number:x}":0' for number in range(10_486)) + "}",
+    "numbers": "[" + ",".join(["1"] * 52_430) + "]",
+    "objects in each other": '{"a":' * 10_486 + "1" + "}" * 10_486,
+    "empty objects": "[" + ",".join(["{}"] * 52_430) + "]",
+}
+
+
+@pytest.mark.parametrize("text", TOO_ELABORATE.values(), ids=TOO_ELABORATE)
+async def test_a_body_of_too_many_values_is_refused_before_it_is_parsed(
+    client: httpx.AsyncClient, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[bytes] = []
+    monkeypatch.setattr(json_bodies, "check_json", parsed.append)
+    answer = await client.post("/values", content=text, headers=JSON)
+    problem = answer.json()
+    assert (answer.status_code, problem["code"], parsed) == (413, "content_too_large", [])
+    assert problem["detail"] == (
+        "The JSON of a request may have at most 10485 names and 52428 elements here (`:` and `,`)."
+    )
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"intersects": {"type": "Polygon", "coordinates": [[[number / 7, 1.5] for number in range(10_000)]]}},
+        {"items": [{f"input_{number}": "x" for number in range(100)} for _ in range(100)]},
+        {"text": "x" * 1_000_000},
+    ],
+    ids=["a shape of 10,000 vertices", "a hundred jobs", "a long text"],
+)
+async def test_large_bodies_of_ordinary_requests_are_taken(client: httpx.AsyncClient, value: Any) -> None:
+    answer = await client.post("/values", json=value)
+    assert (answer.status_code, answer.json()) == (200, repr(value))
 
 
 async def test_other_bodies_and_reports_of_workers_are_not_looked_at(client: httpx.AsyncClient) -> None:
