@@ -22,7 +22,7 @@ from graticule.storage.local import LocalStorage
 from graticule.worker import child as child_module
 from graticule.worker.child import Child, Link, Order, Progress, TaskLink
 from graticule.worker.frames import encoded, receive_frame
-from graticule.worker.pool import ChildProcess, _order
+from graticule.worker.pool import ChildProcess, _order, child_environment
 from graticule.worker.run import Run
 
 ASKS = 50
@@ -35,6 +35,14 @@ def test_a_child_does_without_the_settings_and_without_opentelemetry() -> None:
     code = f"import {modules}; print(sorted({NEEDLESS} & set(sys.modules)))"
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed == "[]\n"
+
+
+def test_arrow_takes_little_of_the_memory_that_a_handler_may_have() -> None:
+    """What it only reserves counts against the limit of a task that is the first in its process."""
+    code = "from graticule.worker.child import _address_space as taken; import pyarrow; before = taken()"
+    told = [sys.executable, "-c", f"{code}; pyarrow.array(range(10)); print(taken() - before)"]
+    printed = subprocess.run(told, env=child_environment(), capture_output=True, text=True, check=True).stdout
+    assert int(printed) < 400_000_000
 
 
 class Checkpoints:
