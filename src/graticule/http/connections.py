@@ -361,6 +361,10 @@ class BoundedProtocol(H11Protocol):
         """Refuse what has come; after the begin of another answer, all that can be done is to close."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             super().send_400_response(msg)
+            cycle: RequestResponseCycle | None = self.cycle
+            if cycle is not None and not cycle.response_complete:  # nobody is left whom the application could answer
+                cycle.disconnected = True
+                cycle.message_event.set()
         else:
             self.transport.close()
 

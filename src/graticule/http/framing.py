@@ -19,7 +19,7 @@ _FOLDED_LINE: Final = re.compile(rb"\n[ \t]")
 _CONTENT_LENGTH: Final = re.compile(rb"\ncontent-length:([^\r\n]*)", re.IGNORECASE)
 _TRANSFER_ENCODING: Final = re.compile(rb"\ntransfer-encoding:", re.IGNORECASE)
 _HTTP_1_0: Final = re.compile(rb"[^\r\n]* HTTP/1\.0\r")
-_CHUNK_HEADER: Final = re.compile(rb"([0-9A-Fa-f]{1,16})[ \t]*(?:;[\t\x20-\x7e\x80-\xff]*)?\r\n")
+_CHUNK_HEADER: Final = re.compile(rb"([0-9A-Fa-f]{1,16})(?:;[\t\x20-\x7e\x80-\xff]*|[ \t]*)\r\n")
 
 
 class StrictConnection(h11.Connection):

@@ -62,6 +62,7 @@ BROKEN_BODIES = {
     "a chunk that is longer": post(b"Transfer-Encoding: chunked") + b"3\r\nhello\r\n0\r\n\r\n",
     "a chunk extension with a carriage return": post(b"Transfer-Encoding: chunked") + b"5;a\rb\r\nhello\r\n0\r\n\r\n",
     "a chunk extension with a control character": post(b"Transfer-Encoding: chunked") + b"5;\1\r\nhello\r\n0\r\n\r\n",
+    "a chunk extension after a tab": post(b"Transfer-Encoding: chunked") + b"5\t;a\r\nhello\r\n0\r\n\r\n",
     "crumbs": post(b"Transfer-Encoding: chunked") + b"1\r\na\r\n" * 200 + b"0\r\n\r\n",
 }
 TRAILERS = {
@@ -77,7 +78,7 @@ SOUND = {
     "a length": post(b"Content-Length: 5") + b"hello",
     "chunks": post(b"Transfer-Encoding: chunked") + CHUNKED,
     "chunks in capitals": post(b"transfer-encoding: CHUNKED") + CHUNKED,
-    "chunks with extensions": post(b"Transfer-Encoding: chunked") + b'5 ;a="b"\r\nhello\r\n0;c\r\n\r\n',
+    "chunks with extensions": post(b"Transfer-Encoding: chunked") + b'5;a="b"\r\nhello\r\n0;c\r\n\r\n',
     "small chunks": post(b"Transfer-Encoding: chunked") + b"1\r\na\r\n" * 99 + b"0\r\n\r\n",
     "many chunks": post(b"Transfer-Encoding: chunked") + CHUNK * 2000 + b"0\r\n\r\n",
     "many headers": post(*[b"a:"] * (MAX_HEADER_LINES - 2), b"Content-Length: 5") + b"hello",
@@ -150,6 +151,14 @@ async def test_nothing_is_answered_after_a_broken_rest_of_a_request_that_is_answ
                 assert b"HTTP/1.1" not in await reader.read(), name
             writer.close()
     assert "Traceback" not in caplog.text
+
+
+async def test_the_application_does_not_answer_a_request_that_was_refused(caplog: pytest.LogCaptureFixture) -> None:
+    async with echo() as port:
+        for said in BROKEN_BODIES.values():
+            await answers(port, said)
+            await answers(port, said.replace(b"POST /echo", b"GET /livez"))
+    assert "Exception in ASGI application" not in caplog.text
 
 
 async def test_the_rest_of_a_body_is_read_up_to_a_bound_once_it_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
