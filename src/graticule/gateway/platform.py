@@ -356,7 +356,7 @@ async def _target(asked: Named | NamedByStaff | NamedDecision, reader: AssetRead
 
 
 def _body(model: type[Change], asked: Named | NamedByStaff | NamedDecision, target: Target) -> Change:
-    """Give what the orchestrator is asked; a request names its own version, and so does a job."""
+    """Return the body for the orchestrator; a request names its own version, and so does a job."""
     given = {name: getattr(asked, name) for name in asked.model_fields_set if name in model.model_fields}
     if target.version_ordinal is not None and issubclass(model, VersionChange):
         if given.get("version_ordinal") not in {None, target.version_ordinal}:

@@ -37,7 +37,9 @@ class ElaborateJson(HTTPException):
 
     def __init__(self, names: int, elements: int) -> None:
         super().__init__(
-            413, f"The JSON of a request may have at most {names} names and {elements} elements here (`:` and `,`)."
+            413,
+            f"The JSON body has too many values: it may have at most {names} colons and {elements} commas here. "
+            "Send less at once.",
         )
 
 

@@ -286,7 +286,7 @@ class SubmissionService:
         return _Order(request.model_copy(update={"job_id": prepared.job_id}), prepared, source_bytes)
 
     async def _eta(self, connection: Connection, order: _Order, now: datetime) -> datetime | None:
-        """Tell when it will probably be done, by how long the workflow took lately for files of about this size."""
+        """Estimate when processing ends, by how long the workflow took lately for files of about this size."""
         seconds = typical_seconds(await self._past_jobs(connection, order, now), order.source_bytes)
         return None if seconds is None else now + timedelta(seconds=seconds)
 

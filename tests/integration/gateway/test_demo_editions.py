@@ -19,7 +19,7 @@ RELIEF = Sample("relief", DataType.RASTER, "island_survey/island.tif", "an islan
 
 @pytest.fixture
 async def running(front: Front, api: FastAPI, settings: Settings, tmp_path: Path) -> AsyncIterator[Installation]:
-    """Give an installation in which nobody works: what is processed is what a test says."""
+    """Return an installation without workers: a test says what is processed."""
     put_source(settings.storage_folder, RELIEF.path, RELIEF.data)
     async with served(front.app) as gateway, served(api) as orchestrator:
         key = AdminKey(tmp_path, ADMIN_KEY, is_new=False)

@@ -124,7 +124,7 @@ async def test_a_body_of_too_many_values_is_refused_before_it_is_parsed(
     problem = answer.json()
     assert (answer.status_code, problem["code"], parsed) == (413, "content_too_large", [])
     assert problem["detail"] == (
-        "The JSON of a request may have at most 10485 names and 52428 elements here (`:` and `,`)."
+        "The JSON body has too many values: it may have at most 10485 colons and 52428 commas here. Send less at once."
     )
 
 

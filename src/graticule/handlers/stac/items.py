@@ -51,7 +51,7 @@ def tile_item_id(item_id: str, tile_id: str) -> str:
 
 
 def output_item(given: ItemInputs, stored: Stored, times: Times, stored_scheme: Stored | None = None) -> Document:
-    """Give the item of an output, which is a single file or a mosaic of many.
+    """Return the item of an output, which is a single file or a mosaic of many.
 
     `stored_scheme` is the tile grid of a mosaic, where its checksum is known.
     """

@@ -229,7 +229,7 @@ class Preparer:
         return is_finite if self._globe is None else is_finite & self._globe.has(x, y)
 
     def _invalid(self, given: Bytes, is_asked: Flags, first: int) -> Flags:
-        """Tell which geometries are invalid, or cannot be at all; points never are."""
+        """Return which of the geometries are invalid; points never are."""
         asked = np.flatnonzero(is_asked & ~given.is_null & ~_is_point(given))
         column = given.column() if len(asked) == len(is_asked) else given.column().take(pa.array(asked))
         read_in = shapely.from_wkb(column.to_numpy(zero_copy_only=False), on_invalid="ignore")

@@ -80,7 +80,7 @@ class ParquetReader:
         self.fields = pa.schema(map(_plain, fields))
 
     def batches(self) -> Iterator[SourceBatch]:
-        """Give the features; `Rejected` when they take much more room than the file: equal values are written once."""
+        """Yield the features; `Rejected` when they take much more room than the file: equal values are written once."""
         first, size = self._first_fid, 0
         with telling_errors():
             names = [*self._names, self._geo.primary]
