@@ -40,6 +40,11 @@ SHORT_TIMES = {
     "GRATICULE_WORKER_LEASE_SECONDS": "1",
     "GRATICULE_WORKER_RENEW_SECONDS": "0.3",
 }
+TRANSACTIONS = """
+    SELECT pid FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start IS NOT NULL
+      AND backend_type = 'client backend'
+"""
 IS_QUIET = """
     SELECT NOT EXISTS (SELECT FROM dagapp.dag_jobs WHERE ended_at IS NULL)
        AND NOT EXISTS (SELECT FROM dagapp.dag_job_messages WHERE status IN ('queued', 'leased'))
@@ -296,6 +301,17 @@ class Installation:
         self.query("UPDATE dagapp.dag_tasks SET lease_expires_at = now() - interval '1 s' WHERE status = 'leased'")
         as_orchestrator(self._url, lambda connection: TaskRepository(connection).reap_expired())
         self.carrier.end_locks()
+
+    def pause_between_transactions(self, service: Service) -> None:
+        """Stop a process where it holds no lock that others would wait for."""
+        eventually(lambda: self._is_paused(service), "a moment between transactions")
+
+    def _is_paused(self, service: Service) -> bool:
+        pause(service)
+        if self.query(TRANSACTIONS):
+            go_on(service)
+            return False
+        return True
 
 
 def _wanted(workflow_id: str, key: str, inputs: dict[str, Any]) -> dict[str, Any]:

@@ -139,7 +139,7 @@ def test_an_orchestrator_is_not_told_what_it_has_registered(installation: Instal
 def test_an_orchestrator_is_told_of_none_of_its_commits(installation: Installation, orchestrator: Service) -> None:
     commits = OVER[installation.transport]
     expired, orphan = installation.submit(orchestrator), installation.submit(orchestrator, first_seconds=1)
-    pause(orchestrator)
+    installation.pause_between_transactions(orchestrator)
     installation.query(AGED_TASK, expired)
     installation.query(ORPHANED, orphan)
     installation.send()
