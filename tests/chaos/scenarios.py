@@ -27,7 +27,8 @@ QUICKER: Final = {
     "GRATICULE_WORKER_LEASE_SECONDS": "1",
     "GRATICULE_WORKER_RENEW_SECONDS": "0.3",
 }
-PATIENCE_SECONDS: Final = 20.0
+# A process that is paused within a transaction keeps its locks until the server ends its session after a minute.
+PATIENCE_SECONDS: Final = 75.0
 BEATS: Final = "SELECT max(heartbeat_at) > now() - interval '0.3 s' FROM dagapp.dag_orchestrators WHERE process_id = %s"
 Scene = Callable[[Crew, Client, str | None], Awaitable[None]]
 
